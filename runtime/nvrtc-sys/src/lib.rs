@@ -1,0 +1,1 @@
+//! Bindings to NVRTC by path.

@@ -1,0 +1,4 @@
+//! Devices, buffers, NVRTC and the plan.
+
+pub mod plan;
+pub mod scalar;

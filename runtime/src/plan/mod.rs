@@ -1,0 +1,359 @@
+//! The plan: what runs, on which buffers, in which order, as data.
+//!
+//! `rnnc::schedule` makes it, `rnnc::codegen` prints it as CUDA, the `cpu` engine executes the very same data. Dimensions
+//! have values here; frames T and batch B do not, they are arguments of a run.
+//!
+//! A run: the engine holds parameters and has run [`Plan::prologue`] since they last changed. Initial windows that the
+//! caller does not give are filled ([`Initial`]). Then [`Plan::launches`] in order (a launch may start when those in its
+//! `after` are done), then the copies in [`Plan::finals`].
+//!
+//! Layouts are row-major: `[shape]`, `[B, shape]`, `[T, B, shape]`, and `[k, B, shape]` (oldest first) for the window of
+//! the k frames before the first, or after the last.
+
+mod body;
+mod index;
+
+pub use body::{Body, Frame, Guard, Load, Reg, Step, Store, StoreFrame};
+pub use index::{Atom, Index, Term};
+
+use crate::scalar::Reduce;
+use serde::{Deserialize, Serialize};
+
+/// A buffer's place in [`Plan::buffers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BufferId(pub u32);
+
+/// Everything that runs for one cell at given dimensions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The cell's name.
+    pub cell: String,
+    /// Dimensions and their values, in declared order.
+    pub dims: Vec<(String, i64)>,
+    /// Every buffer.
+    pub buffers: Vec<Buffer>,
+    /// Work that depends on parameters alone: once per parameter change.
+    pub prologue: Vec<Launch>,
+    /// Computes the initial windows that have a default which is not a literal: each once a run, only if not given.
+    pub initial: Vec<Launch>,
+    /// The work of a run.
+    pub launches: Vec<Launch>,
+    /// Final windows that no kernel writes: copies of what the caller gave.
+    pub finals: Vec<FinalCopy>,
+}
+
+impl Plan {
+    /// A buffer.
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.0 as usize]
+    }
+
+    /// Buffers with their ids.
+    pub fn ids(&self) -> impl Iterator<Item = (BufferId, &Buffer)> {
+        self.buffers.iter().enumerate().map(|(i, b)| (BufferId(i as u32), b))
+    }
+}
+
+/// A region of device memory with a meaning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// The user's name, or one made from it; unique among buffers of its role.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// How often its shape exists.
+    pub scope: Scope,
+    /// The axes of one frame of one sequence.
+    pub shape: Vec<usize>,
+    /// How an element is stored.
+    pub elem: Elem,
+}
+
+impl Buffer {
+    /// Elements of one frame of one sequence.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// All elements at `frames` frames and `batch` sequences.
+    pub fn len(&self, frames: usize, batch: usize) -> usize {
+        self.elements() * self.scope.copies(frames, batch)
+    }
+}
+
+/// What a buffer is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// An input of the cell (scope frame, or batch for a static one).
+    Input,
+    /// A parameter.
+    Param,
+    /// The window `s0.<name>` before the first frame.
+    Initial(Initial),
+    /// An output of the cell.
+    Output,
+    /// The window `sT.<name>` at the end.
+    Final,
+    /// Computed by the prologue from parameters.
+    Prologue,
+    /// Lives within a run.
+    Temp,
+}
+
+/// What an initial window holds where the caller gives none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Initial {
+    /// This number everywhere.
+    Fill(f64),
+    /// What this launch of [`Plan::initial`] writes.
+    Launch(usize),
+}
+
+impl Eq for Initial {}
+
+/// How often a buffer's shape, or a kernel's iteration space, exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Once.
+    Const,
+    /// Once a sequence.
+    Batch,
+    /// Once a frame of a sequence.
+    Frame,
+    /// So many frames of each sequence.
+    Window(usize),
+}
+
+impl Scope {
+    /// How many copies of the shape there are.
+    pub fn copies(self, frames: usize, batch: usize) -> usize {
+        match self {
+            Scope::Const => 1,
+            Scope::Batch => batch,
+            Scope::Frame => frames * batch,
+            Scope::Window(k) => k * batch,
+        }
+    }
+}
+
+/// How an element is stored; arithmetic is in f32 whatever the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Elem {
+    /// IEEE single.
+    F32,
+    /// IEEE half.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// 32-bit signed integer (indices).
+    I32,
+}
+
+impl Elem {
+    /// Bytes an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Elem::F32 | Elem::I32 => 4,
+            Elem::F16 | Elem::Bf16 => 2,
+        }
+    }
+}
+
+/// One kernel and when it may start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The kernel's name: unique in the plan, a C identifier.
+    pub name: String,
+    /// The equations that it computes, as the user would write them.
+    pub equations: Vec<String>,
+    /// Launches of the same list that must be done before.
+    pub after: Vec<usize>,
+    /// What it does.
+    pub kernel: Kernel,
+}
+
+/// The families of kernels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kernel {
+    /// Products of weights with a common operand.
+    Product(Product),
+    /// Independent channels: pointwise work, scans, channel loops, matrix states.
+    Channel(Channel),
+    /// A loop over frames whose units exchange values within a frame.
+    Loop(Loop),
+}
+
+/// `out[row] = epilogue(sum over operands i of sum over k of weight_i[row, k] * operand_i[k])`, for every frame and
+/// sequence of the scope, and for each segment (all share the operands).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Product {
+    /// Const: one vector; batch: B; frame: T * B.
+    pub scope: Scope,
+    /// What is multiplied; their products are added.
+    pub operands: Vec<ProductOperand>,
+    /// Row blocks with weights and epilogues of their own.
+    pub segments: Vec<Segment>,
+}
+
+/// A vector of each frame and sequence, computed where it is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProductOperand {
+    /// Its length.
+    pub extent: usize,
+    /// Computes element `Var(0)`; no stores.
+    pub body: Body,
+    /// The element.
+    pub result: Reg,
+}
+
+/// Rows of a product.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Segment {
+    /// How many.
+    pub rows: usize,
+    /// One weight an operand.
+    pub weights: Vec<Weight>,
+    /// Computes and stores what becomes of row `Var(0)`; [`Step::Slot`]`(0)` is the sum.
+    pub body: Body,
+}
+
+/// A matrix within a buffer of scope const: element (row, k) lies at `offset + row * row_stride + k * k_stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weight {
+    /// Where.
+    pub buffer: BufferId,
+    /// Of element (0, 0).
+    pub offset: i64,
+    /// Between rows.
+    pub row_stride: i64,
+    /// Between columns.
+    pub k_stride: i64,
+}
+
+/// Work that never crosses channels. Variables of its indices: `Var(0..channels.len())` are the channel axes, those
+/// after them the inner axes. A step that depends on no inner variable has one value a channel; [`Step::Reduce`] folds the
+/// inner axes away. A store whose index lacks some channel variable is done by the channels where that variable is 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    /// Const, batch or frame.
+    pub scope: Scope,
+    /// Whether frames run one after another (only with scope frame); needed exactly if something is carried.
+    pub sequential: bool,
+    /// Extents of the channel axes; one thread, or one group of lanes, a channel and sequence.
+    pub channels: Vec<usize>,
+    /// Extents of the inner axes, which a channel walks, or spreads over its lanes.
+    pub inner: Vec<usize>,
+    /// What is kept from frame to frame.
+    pub carried: Vec<Carried>,
+    /// The work of one frame.
+    pub body: Body,
+}
+
+/// A state that a channel keeps in registers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The user's name.
+    pub name: String,
+    /// How many earlier frames are kept.
+    pub window: usize,
+    /// Where its first window comes from (scope window).
+    pub initial: BufferId,
+    /// Which element of a frame of that window is this channel's.
+    pub index: Index,
+    /// The register of the body that is this frame's value.
+    pub value: Reg,
+}
+
+/// A recurrence whose units need each other's values: frames one after another, phases within a frame, and between two
+/// phases every unit may read every value that is [`LoopValue::shared`] and was set before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loop {
+    /// What is kept between phases and frames.
+    pub values: Vec<LoopValue>,
+    /// The phases of a frame, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// A vector of each sequence, known within the loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoopValue {
+    /// The user's name, or one made from it; unique in the loop.
+    pub name: String,
+    /// Its length; unit u sets element u.
+    pub extent: usize,
+    /// How many earlier frames are read; 0 where only this frame's value is.
+    pub window: usize,
+    /// Whether units read elements other than their own.
+    pub shared: bool,
+    /// Where its first window comes from, if `window > 0`.
+    pub initial: Option<BufferId>,
+}
+
+/// Work between two exchanges. Its parts read only shared values set in earlier phases or frames.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Groups of units; each value is set by exactly one part of one phase.
+    pub parts: Vec<LoopPart>,
+}
+
+/// Units 0..units of one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoopPart {
+    /// How many units.
+    pub units: usize,
+    /// What each unit sums or folds first; read by [`Step::Slot`].
+    pub slots: Vec<Slot>,
+    /// Then each unit's own work (`Var(0)` is the unit), with stores.
+    pub body: Body,
+    /// Values that it sets: (index into [`Loop::values`], register of the body).
+    pub sets: Vec<(usize, Reg)>,
+}
+
+/// A fold over k for each unit: `Var(0)` is the unit, `Var(1)` is k.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Slot {
+    /// `sum over k of weight[weight_index] * value[delay][value_index]`: a row of a constant matrix with a shared value.
+    Dot {
+        /// How many terms.
+        extent: usize,
+        /// A buffer of scope const.
+        weight: BufferId,
+        /// Element of the weight.
+        weight_index: Index,
+        /// Index into [`Loop::values`].
+        value: usize,
+        /// Of how many frames ago.
+        delay: usize,
+        /// Element of the value.
+        value_index: Index,
+    },
+    /// `fold over k of body`, for everything else.
+    Fold {
+        /// The fold.
+        op: Reduce,
+        /// How many terms.
+        extent: usize,
+        /// Computes one term; no stores.
+        body: Body,
+        /// The term.
+        result: Reg,
+    },
+}
+
+/// A final window that is the end of an input: frames `T-k..T` of `window ++ source`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinalCopy {
+    /// The final window.
+    pub target: BufferId,
+    /// Scope frame.
+    pub source: BufferId,
+    /// The initial window of the same name, for frames before the first.
+    pub initial: BufferId,
+}

@@ -1,0 +1,177 @@
+//! Sizes: polynomials with whole coefficients over the cell's dimensions, kept in one normal form.
+//!
+//! Two axes are the same axis exactly if their sizes are equal as polynomials; values of dimensions play no part in it.
+
+use super::Name;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A product of dimensions, each name as often as its power, ascending.
+type Monomial = Vec<Name>;
+
+/// A polynomial over dimensions. Terms are sorted by degree (highest first), then by name; none has coefficient 0.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Size {
+    terms: Vec<(Monomial, i64)>,
+}
+
+impl Size {
+    /// The whole number n.
+    pub fn int(n: i64) -> Size {
+        Size::from_terms([(Vec::new(), n)]).unwrap_or(Size { terms: Vec::new() })
+    }
+
+    /// The dimension of this name.
+    pub fn dim(name: &Name) -> Size {
+        Size {
+            terms: vec![(vec![name.clone()], 1)],
+        }
+    }
+
+    fn from_terms(terms: impl IntoIterator<Item = (Monomial, i64)>) -> Option<Size> {
+        let mut sums: BTreeMap<Monomial, i64> = BTreeMap::new();
+        for (monomial, k) in terms {
+            let sum = sums.entry(monomial).or_insert(0);
+            *sum = sum.checked_add(k)?;
+        }
+        let mut terms: Vec<_> = sums.into_iter().filter(|(_, k)| *k != 0).collect();
+        terms.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        Some(Size { terms })
+    }
+
+    /// The sum; `None` where a coefficient overflows.
+    #[must_use]
+    pub fn add(&self, other: &Size) -> Option<Size> {
+        Size::from_terms(self.terms.iter().chain(&other.terms).cloned())
+    }
+
+    /// The difference; `None` where a coefficient overflows.
+    #[must_use]
+    pub fn sub(&self, other: &Size) -> Option<Size> {
+        self.add(&other.mul(&Size::int(-1))?)
+    }
+
+    /// The product; `None` where a coefficient overflows.
+    #[must_use]
+    pub fn mul(&self, other: &Size) -> Option<Size> {
+        let mut terms = Vec::with_capacity(self.terms.len() * other.terms.len());
+        for (a, j) in &self.terms {
+            for (b, k) in &other.terms {
+                let mut monomial: Monomial = a.iter().chain(b).cloned().collect();
+                monomial.sort();
+                terms.push((monomial, j.checked_mul(*k)?));
+            }
+        }
+        Size::from_terms(terms)
+    }
+
+    /// The quotient by a whole number that divides every coefficient.
+    #[must_use]
+    pub fn div_exact(&self, n: i64) -> Option<Size> {
+        if n == 0 || self.terms.iter().any(|(_, k)| k % n != 0) {
+            return None;
+        }
+        Some(Size {
+            terms: self.terms.iter().map(|(m, k)| (m.clone(), k / n)).collect(),
+        })
+    }
+
+    /// The whole number it is, if no dimension occurs.
+    pub fn as_int(&self) -> Option<i64> {
+        match self.terms.as_slice() {
+            [] => Some(0),
+            [(monomial, k)] if monomial.is_empty() => Some(*k),
+            _ => None,
+        }
+    }
+
+    /// The dimension it is, if it is one by itself.
+    pub fn as_dim(&self) -> Option<&Name> {
+        match self.terms.as_slice() {
+            [(monomial, 1)] if monomial.len() == 1 => monomial.first(),
+            _ => None,
+        }
+    }
+
+    /// If it is `k * d + c` in the one dimension d (c may hold others): d's coefficient and the rest.
+    pub fn linear_in(&self, dim: &Name) -> Option<(i64, Size)> {
+        let mut slope = 0;
+        let mut rest = Vec::new();
+        for (monomial, k) in &self.terms {
+            match monomial.iter().filter(|n| *n == dim).count() {
+                0 => rest.push((monomial.clone(), *k)),
+                1 if monomial.len() == 1 => slope = *k,
+                _ => return None,
+            }
+        }
+        (slope != 0).then_some((slope, Size { terms: rest }))
+    }
+
+    /// Every dimension in it, each once, ascending.
+    pub fn dims(&self) -> Vec<Name> {
+        let mut names: Vec<Name> = self.terms.iter().flat_map(|(m, _)| m.iter().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// With every dimension replaced by what `value` gives for it.
+    #[must_use]
+    pub fn substitute(&self, value: &dyn Fn(&Name) -> Option<Size>) -> Option<Size> {
+        let mut sum = Size::int(0);
+        for (monomial, k) in &self.terms {
+            let mut term = Size::int(*k);
+            for name in monomial {
+                term = term.mul(&value(name).unwrap_or_else(|| Size::dim(name)))?;
+            }
+            sum = sum.add(&term)?;
+        }
+        Some(sum)
+    }
+
+    /// Its value under these values of dimensions; `None` if one lacks a value or the result overflows.
+    pub fn eval(&self, dims: &BTreeMap<Name, i64>) -> Option<i64> {
+        let mut sum: i64 = 0;
+        for (monomial, k) in &self.terms {
+            let mut term = *k;
+            for name in monomial {
+                term = term.checked_mul(*dims.get(name)?)?;
+            }
+            sum = sum.checked_add(term)?;
+        }
+        Some(sum)
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.terms.is_empty() {
+            return write!(f, "0");
+        }
+        for (i, (monomial, k)) in self.terms.iter().enumerate() {
+            let sign = match (i, *k < 0) {
+                (0, false) => "",
+                (0, true) => "-",
+                (_, false) => "+",
+                (_, true) => "-",
+            };
+            write!(f, "{sign}")?;
+            let magnitude = k.unsigned_abs();
+            if magnitude != 1 || monomial.is_empty() {
+                write!(f, "{magnitude}")?;
+            }
+            for (j, name) in monomial.iter().enumerate() {
+                let star = if j > 0 || magnitude != 1 { "*" } else { "" };
+                write!(f, "{star}{name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,2 @@
+//! The rnnc command.
+fn main() {}

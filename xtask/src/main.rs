@@ -1,0 +1,2 @@
+//! Set-up, tests and demo.
+fn main() {}
