@@ -1,6 +1,11 @@
 //! rnnc: a few lines that state a recurrent cell go in, fused CUDA kernels come out.
 
 pub mod analysis;
+pub mod codegen;
 pub mod diagnostics;
 pub mod ir;
+pub mod lower;
+pub mod reference;
+pub mod schedule;
 pub mod syntax;
+pub mod transform;

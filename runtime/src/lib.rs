@@ -1,4 +1,5 @@
 //! Devices, buffers, NVRTC and the plan.
 
+pub mod engine;
 pub mod plan;
 pub mod scalar;

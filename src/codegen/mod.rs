@@ -1,0 +1,1 @@
+//! Plan to text: CUDA, C header, manifest.

@@ -1,0 +1,1 @@
+//! Syntax tree to graph: names are resolved, axes inferred and checked.

@@ -1,0 +1,1 @@
+//! Evaluates a graph in f64, slow and obvious.

@@ -1,0 +1,1 @@
+//! Facts to plan: which kernels, on which buffers, in which order.

@@ -1,0 +1,1 @@
+//! Passes that rewrite a graph, each a file with one `run`.
