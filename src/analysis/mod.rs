@@ -2,9 +2,47 @@
 //!
 //! Facts live beside the graph, in tables indexed by node.
 
-use crate::diagnostics::Span;
-use crate::ir::{NodeId, Size};
+mod cycles;
+
+use crate::diagnostics::{Diagnostics, Span};
+use crate::ir::{Graph, NodeId, Op, Size};
 use serde::Serialize;
+
+/// Finds the recurrences of a graph and how each may run.
+///
+/// # Errors
+/// Every cycle without delay (E0301) and every look ahead within a recurrence (E0304).
+pub fn analyse(graph: &Graph) -> Result<Facts, Diagnostics> {
+    let components = cycles::recurrences(graph)?;
+    let mut facts = Facts {
+        recurrences: Vec::with_capacity(components.len()),
+        recurrence_of: vec![None; graph.bound()],
+    };
+    for (number, members) in components.into_iter().enumerate() {
+        for id in &members {
+            facts.recurrence_of[id.index()] = Some(number);
+        }
+        facts.recurrences.push(judge(graph, members));
+    }
+    Ok(facts)
+}
+
+/// Frame by frame is always right.
+fn judge(graph: &Graph, members: Vec<NodeId>) -> Recurrence {
+    let is_state = |id: &&NodeId| matches!(graph.node(**id).op, Op::State { .. });
+    let states: Vec<NodeId> = members.iter().filter(is_state).copied().collect();
+    let spans = states.iter().map(|id| graph.node(*id).span).collect();
+    Recurrence {
+        verdict: Verdict::Nonlinear(Nonlinear {
+            form: Form::Dense,
+            phases: 1,
+        }),
+        reason: "frames run one after another".to_owned(),
+        members,
+        states,
+        spans,
+    }
+}
 
 /// What is known of a graph.
 #[derive(Clone, Debug, Default)]
