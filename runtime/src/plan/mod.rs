@@ -35,7 +35,8 @@ pub struct Plan {
     pub buffers: Vec<Buffer>,
     /// Work that depends on parameters alone: once per parameter change.
     pub prologue: Vec<Launch>,
-    /// Computes the initial windows that have a default which is not a literal: each once a run, only if not given.
+    /// Computes the initial windows whose default is not a literal, and what these need: in order, before
+    /// [`Plan::launches`], leaving out a launch that is the [`Initial::Launch`] of a window that the caller gave.
     pub initial: Vec<Launch>,
     /// The work of a run.
     pub launches: Vec<Launch>,
@@ -315,7 +316,8 @@ pub struct LoopPart {
     pub sets: Vec<(usize, Reg)>,
 }
 
-/// A fold over k for each unit: `Var(0)` is the unit, `Var(1)` is k.
+/// A fold over k for each unit: `Var(0)` is the unit, `Var(1)` is k. One in which `Var(0)` does not occur (the moments of
+/// a layer norm) has the same value for all units of a sequence: engines compute it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slot {
