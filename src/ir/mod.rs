@@ -6,8 +6,12 @@
 
 mod graph;
 pub mod op;
+pub mod print;
 pub mod size;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod ty;
+pub mod verify;
 
 pub use graph::{Graph, Node, NodeId, Output, Read, Use};
 pub use op::Op;
