@@ -1,5 +1,6 @@
 //! Devices, buffers, NVRTC and the plan.
 
 pub mod engine;
+pub mod nvrtc;
 pub mod plan;
 pub mod scalar;
