@@ -3,6 +3,11 @@
 //! A row is a name and the value in f64; the C spelling is in `codegen`, the derivative (when there is one) beside the
 //! graph's operations. Every `match` over these enums is exhaustive, so that a new row fails to compile where it is missing.
 
+mod erf;
+mod eval;
+
+pub use eval::clamp;
+
 use serde::{Deserialize, Serialize};
 
 /// Functions of one number.
