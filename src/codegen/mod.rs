@@ -1,1 +1,31 @@
-//! Plan to text: CUDA, C header, manifest.
+//! Plan to text: CUDA, C header, manifest. Nothing is decided here that the plan left open except how a kernel is written.
+
+pub mod cuda;
+
+use serde::{Deserialize, Serialize};
+
+/// What the text is written for. Element types come from the plan's buffers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The compilation target, such as `sm_90`.
+    pub arch: String,
+    /// Whether approximate exponentials, logarithms and tangents are welcome.
+    pub fast_math: bool,
+}
+
+impl Target {
+    /// The number in [`Target::arch`]: 90 for `sm_90` and `sm_90a`. An arch without one counts as the oldest, 75.
+    pub fn sm(&self) -> u32 {
+        let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(75)
+    }
+}
+
+impl Default for Target {
+    fn default() -> Target {
+        Target {
+            arch: "sm_80".to_string(),
+            fast_math: false,
+        }
+    }
+}

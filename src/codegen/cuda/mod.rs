@@ -1,0 +1,11 @@
+//! CUDA text. A kernel's skeleton is a template; what it computes is printed here, statement by statement.
+
+pub mod expr;
+pub mod index;
+pub mod literal;
+pub mod names;
+pub mod place;
+pub mod pointers;
+pub mod prelude;
+pub mod spelling;
+pub mod statements;
