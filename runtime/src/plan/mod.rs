@@ -10,10 +10,16 @@
 //! Layouts are row-major: `[shape]`, `[B, shape]`, `[T, B, shape]`, and `[k, B, shape]` (oldest first) for the window of
 //! the k frames before the first, or after the last.
 
+pub mod access;
 mod body;
+mod check;
 mod index;
+#[cfg(test)]
+pub(crate) mod samples;
 
+pub use access::{Matrix, Site, SiteKind};
 pub use body::{Body, Frame, Guard, Load, Reg, Step, Store, StoreFrame};
+pub use check::check;
 pub use index::{Atom, Index, Term};
 
 use crate::scalar::Reduce;

@@ -1,0 +1,439 @@
+//! Small plans written by hand, for tests: every kernel family, step and scope occurs in one of them.
+
+use super::*;
+use crate::scalar::{Binary, Reduce, Unary};
+
+/// Builds a body step by step.
+#[derive(Default)]
+pub(crate) struct BodyMaker(Body);
+
+impl BodyMaker {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn step(&mut self, step: Step) -> Reg {
+        self.0.steps.push(step);
+        Reg(self.0.steps.len() as u32 - 1)
+    }
+
+    pub(crate) fn number(&mut self, x: f64) -> Reg {
+        self.step(Step::Const(x))
+    }
+
+    pub(crate) fn load(&mut self, buffer: BufferId, frame: Frame, index: Index) -> Reg {
+        self.step(Step::Load(Load {
+            buffer,
+            frame,
+            index,
+            guards: vec![],
+        }))
+    }
+
+    /// Element `index` of this frame.
+    pub(crate) fn now(&mut self, buffer: BufferId, index: Index) -> Reg {
+        self.load(buffer, NOW, index)
+    }
+
+    pub(crate) fn constant(&mut self, buffer: BufferId, index: Index) -> Reg {
+        self.load(buffer, Frame::Const, index)
+    }
+
+    pub(crate) fn carried(&mut self, state: usize, delay: usize) -> Reg {
+        self.step(Step::Carried { state, delay })
+    }
+
+    pub(crate) fn value(&mut self, value: usize, delay: usize) -> Reg {
+        self.step(Step::Value {
+            value,
+            delay,
+            index: Index::var(0),
+        })
+    }
+
+    pub(crate) fn slot(&mut self, slot: usize) -> Reg {
+        self.step(Step::Slot(slot))
+    }
+
+    pub(crate) fn unary(&mut self, op: Unary, a: Reg) -> Reg {
+        self.step(Step::Unary(op, a))
+    }
+
+    pub(crate) fn binary(&mut self, op: Binary, a: Reg, b: Reg) -> Reg {
+        self.step(Step::Binary(op, a, b))
+    }
+
+    pub(crate) fn add(&mut self, a: Reg, b: Reg) -> Reg {
+        self.binary(Binary::Add, a, b)
+    }
+
+    pub(crate) fn sub(&mut self, a: Reg, b: Reg) -> Reg {
+        self.binary(Binary::Sub, a, b)
+    }
+
+    pub(crate) fn mul(&mut self, a: Reg, b: Reg) -> Reg {
+        self.binary(Binary::Mul, a, b)
+    }
+
+    pub(crate) fn reduce(&mut self, op: Reduce, a: Reg) -> Reg {
+        self.step(Step::Reduce(op, a))
+    }
+
+    pub(crate) fn store(&mut self, buffer: BufferId, frame: StoreFrame, index: Index, value: Reg) {
+        self.0.stores.push(Store {
+            buffer,
+            frame,
+            index,
+            value,
+        });
+    }
+
+    pub(crate) fn done(self) -> Body {
+        self.0
+    }
+}
+
+/// This frame.
+pub(crate) const NOW: Frame = Frame::At { delay: 0, window: None };
+
+/// `delay` frames back; the window holds what lies before the first.
+pub(crate) fn back(delay: i32, window: BufferId) -> Frame {
+    Frame::At {
+        delay,
+        window: Some(window),
+    }
+}
+
+/// `Var(v) * stride` for each pair, added up.
+pub(crate) fn at(terms: &[(u8, i64)]) -> Index {
+    terms.iter().fold(Index::int(0), |sum, (v, stride)| {
+        sum.add(&Index::var(*v).times(*stride))
+    })
+}
+
+pub(crate) fn u() -> Index {
+    Index::var(0)
+}
+
+/// Builds a plan buffer by buffer, launch by launch; each launch comes after all those before it.
+pub(crate) struct PlanMaker(pub(crate) Plan);
+
+impl PlanMaker {
+    pub(crate) fn new(cell: &str) -> Self {
+        PlanMaker(Plan {
+            cell: cell.to_owned(),
+            dims: vec![],
+            buffers: vec![],
+            prologue: vec![],
+            initial: vec![],
+            launches: vec![],
+            finals: vec![],
+        })
+    }
+
+    pub(crate) fn buffer(&mut self, name: &str, role: Role, scope: Scope, shape: &[usize]) -> BufferId {
+        self.0.buffers.push(Buffer {
+            name: name.to_owned(),
+            role,
+            scope,
+            shape: shape.to_vec(),
+            elem: Elem::F32,
+        });
+        BufferId(self.0.buffers.len() as u32 - 1)
+    }
+
+    pub(crate) fn input(&mut self, name: &str, shape: &[usize]) -> BufferId {
+        self.buffer(name, Role::Input, Scope::Frame, shape)
+    }
+
+    pub(crate) fn param(&mut self, name: &str, shape: &[usize]) -> BufferId {
+        self.buffer(name, Role::Param, Scope::Const, shape)
+    }
+
+    pub(crate) fn output(&mut self, name: &str, shape: &[usize]) -> BufferId {
+        self.buffer(name, Role::Output, Scope::Frame, shape)
+    }
+
+    pub(crate) fn temp(&mut self, name: &str, scope: Scope, shape: &[usize]) -> BufferId {
+        self.buffer(name, Role::Temp, scope, shape)
+    }
+
+    /// The windows before and after.
+    pub(crate) fn windows(&mut self, name: &str, k: usize, shape: &[usize], fill: Initial) -> (BufferId, BufferId) {
+        let first = self.buffer(name, Role::Initial(fill), Scope::Window(k), shape);
+        (first, self.buffer(name, Role::Final, Scope::Window(k), shape))
+    }
+
+    fn launch(list: &mut Vec<Launch>, name: &str, kernel: Kernel) {
+        list.push(Launch {
+            name: name.to_owned(),
+            equations: vec![],
+            after: (0..list.len()).collect(),
+            kernel,
+        });
+    }
+
+    pub(crate) fn run(&mut self, name: &str, kernel: Kernel) {
+        Self::launch(&mut self.0.launches, name, kernel);
+    }
+
+    pub(crate) fn prologue(&mut self, name: &str, kernel: Kernel) {
+        Self::launch(&mut self.0.prologue, name, kernel);
+    }
+
+    pub(crate) fn initial(&mut self, name: &str, kernel: Kernel) {
+        Self::launch(&mut self.0.initial, name, kernel);
+    }
+}
+
+/// A row-major matrix with `k` columns.
+pub(crate) fn matrix(buffer: BufferId, k: usize) -> Weight {
+    Weight {
+        buffer,
+        offset: 0,
+        row_stride: k as i64,
+        k_stride: 1,
+    }
+}
+
+/// `out = W @ x` for one operand that is a buffer of this frame.
+pub(crate) fn plain_operand(buffer: BufferId, frame: Frame, extent: usize) -> ProductOperand {
+    let mut body = BodyMaker::new();
+    let result = body.load(buffer, frame, u());
+    ProductOperand {
+        extent,
+        body: body.done(),
+        result,
+    }
+}
+
+/// The epilogue that adds a bias and stores.
+pub(crate) fn biased(bias: BufferId, out: BufferId) -> Body {
+    let mut body = BodyMaker::new();
+    let sum = body.slot(0);
+    let b = body.constant(bias, u());
+    let y = body.add(sum, b);
+    body.store(out, StoreFrame::Now, u(), y);
+    body.done()
+}
+
+/// The gates' hoisted product, then the loop: `examples/cells/lstm.rnn` as the scheduler plans it.
+pub(crate) fn lstm(i: usize, h: usize) -> Plan {
+    let mut plan = PlanMaker::new("lstm");
+    let x = plan.input("x", &[i]);
+    let (w, r, b) = (
+        plan.param("W", &[4 * h, i]),
+        plan.param("R", &[4 * h, h]),
+        plan.param("b", &[4 * h]),
+    );
+    let (h0, h_last) = plan.windows("h", 1, &[h], Initial::Fill(0.0));
+    let (c0, c_last) = plan.windows("c", 1, &[h], Initial::Fill(0.0));
+    let y = plan.output("h", &[h]);
+    let gates = plan.temp("gates", Scope::Frame, &[4 * h]);
+    plan.run(
+        "project",
+        Kernel::Product(Product {
+            scope: Scope::Frame,
+            operands: vec![plain_operand(x, NOW, i)],
+            segments: vec![Segment {
+                rows: 4 * h,
+                weights: vec![matrix(w, i)],
+                body: biased(b, gates),
+            }],
+        }),
+    );
+    let slots = (0..4).map(|gate| Slot::Dot {
+        extent: h,
+        weight: r,
+        weight_index: at(&[(0, h as i64), (1, 1)]).plus((gate * h * h) as i64),
+        value: 0,
+        delay: 1,
+        value_index: Index::var(1),
+    });
+    let mut body = BodyMaker::new();
+    let gate = |body: &mut BodyMaker, g: usize, op| {
+        let hoisted = body.now(gates, u().plus((g * h) as i64));
+        let dot = body.slot(g);
+        let sum = body.add(hoisted, dot);
+        body.unary(op, sum)
+    };
+    let input = gate(&mut body, 0, Unary::Sigmoid);
+    let forget = gate(&mut body, 1, Unary::Sigmoid);
+    let new = gate(&mut body, 2, Unary::Tanh);
+    let out = gate(&mut body, 3, Unary::Sigmoid);
+    let before = body.value(1, 1);
+    let kept = body.mul(forget, before);
+    let added = body.mul(input, new);
+    let c = body.add(kept, added);
+    let squashed = body.unary(Unary::Tanh, c);
+    let next = body.mul(out, squashed);
+    body.store(y, StoreFrame::Now, u(), next);
+    body.store(h_last, StoreFrame::Final, u(), next);
+    body.store(c_last, StoreFrame::Final, u(), c);
+    let value = |name: &str, shared, initial| LoopValue {
+        name: name.to_owned(),
+        extent: h,
+        window: 1,
+        shared,
+        initial: Some(initial),
+    };
+    plan.run(
+        "recur",
+        Kernel::Loop(Loop {
+            values: vec![value("h", true, h0), value("c", false, c0)],
+            phases: vec![Phase {
+                parts: vec![LoopPart {
+                    units: h,
+                    slots: slots.collect(),
+                    body: body.done(),
+                    sets: vec![(0, next), (1, c)],
+                }],
+            }],
+        }),
+    );
+    plan.0
+}
+
+/// `h = x + f (h[t-1] - x)`: one sequential channel kernel.
+pub(crate) fn decay(n: usize) -> Plan {
+    let mut plan = PlanMaker::new("decay");
+    let x = plan.input("x", &[n]);
+    let f = plan.param("f", &[n]);
+    let (h0, h_last) = plan.windows("h", 1, &[n], Initial::Fill(0.5));
+    let y = plan.output("h", &[n]);
+    let mut body = BodyMaker::new();
+    let (now, rate, before) = (body.now(x, u()), body.constant(f, u()), body.carried(0, 1));
+    let apart = body.sub(before, now);
+    let faded = body.mul(rate, apart);
+    let h = body.add(now, faded);
+    body.store(y, StoreFrame::Now, u(), h);
+    body.store(h_last, StoreFrame::Final, u(), h);
+    plan.run(
+        "decay",
+        Kernel::Channel(Channel {
+            scope: Scope::Frame,
+            sequential: true,
+            channels: vec![n],
+            inner: vec![],
+            carried: vec![Carried {
+                name: "h".to_owned(),
+                window: 1,
+                initial: h0,
+                index: u(),
+                value: h,
+            }],
+            body: body.done(),
+        }),
+    );
+    plan.0
+}
+
+/// Taps of the input two and one frames back, now and ahead, a static input's window from an initial launch, a reversal
+/// along the axis, a row that a guard cuts off: pointwise work with every kind of read.
+pub(crate) fn taps(n: usize) -> Plan {
+    let mut plan = PlanMaker::new("taps");
+    let x = plan.input("x", &[n]);
+    let context = plan.buffer("context", Role::Input, Scope::Batch, &[n]);
+    let raw = plan.param("raw", &[n]);
+    let scale = plan.buffer("scale", Role::Prologue, Scope::Const, &[n]);
+    let (x0, x_last) = plan.windows("x", 2, &[n], Initial::Launch(0));
+    let y = plan.output("y", &[n]);
+    plan.0.finals.push(FinalCopy {
+        target: x_last,
+        source: x,
+        initial: x0,
+    });
+    let pointwise = |scope, body| {
+        Kernel::Channel(Channel {
+            scope,
+            sequential: false,
+            channels: vec![n],
+            inner: vec![],
+            carried: vec![],
+            body,
+        })
+    };
+    let mut body = BodyMaker::new();
+    let raw = body.constant(raw, u());
+    let exp = body.unary(Unary::Exp, raw);
+    body.store(scale, StoreFrame::Const, u(), exp);
+    plan.prologue("exp_scale", pointwise(Scope::Const, body.done()));
+    let mut body = BodyMaker::new();
+    let context_u = body.load(context, Frame::Batch, u());
+    let half = body.number(0.5);
+    let halved = body.mul(context_u, half);
+    body.store(x0, StoreFrame::Window(0), u(), context_u);
+    body.store(x0, StoreFrame::Window(1), u(), halved);
+    plan.initial("window_of_x", pointwise(Scope::Batch, body.done()));
+    let mut body = BodyMaker::new();
+    let old = body.load(x, back(2, x0), u());
+    let before = body.load(x, back(1, x0), at(&[(0, -1)]).plus(n as i64 - 1));
+    let ahead = Frame::At {
+        delay: -1,
+        window: None,
+    };
+    let ahead = body.load(x, ahead, u());
+    let shifted = body.step(Step::Load(Load {
+        buffer: x,
+        frame: NOW,
+        index: u().plus(-1),
+        guards: vec![Guard {
+            index: u(),
+            lo: 1,
+            hi: n as i64,
+        }],
+    }));
+    let rate = body.constant(scale, u());
+    let context_u = body.load(context, Frame::Batch, u());
+    let mut sum = body.mul(rate, old);
+    for more in [before, ahead, shifted, context_u] {
+        let doubled = body.add(sum, sum);
+        sum = body.add(doubled, more);
+    }
+    body.store(y, StoreFrame::Now, u(), sum);
+    plan.run("sum_taps", pointwise(Scope::Frame, body.done()));
+    plan.0
+}
+
+/// A matrix state `S = a S[t-1] + k v` read by `y = sum(S * k, K)`, normalised over its rows: channels V, inner K.
+pub(crate) fn matrix_state(rows: usize, columns: usize) -> Plan {
+    let mut plan = PlanMaker::new("matrix_state");
+    let (k, v) = (plan.input("k", &[columns]), plan.input("v", &[rows]));
+    let a = plan.input("a", &[]);
+    let (s0, s_last) = plan.windows("S", 1, &[rows, columns], Initial::Fill(0.0));
+    let y = plan.output("y", &[rows]);
+    let cell = at(&[(0, columns as i64), (1, 1)]);
+    let mut body = BodyMaker::new();
+    let (old, a, key) = (
+        body.carried(0, 1),
+        body.now(a, Index::int(0)),
+        body.now(k, Index::var(1)),
+    );
+    let (value, gate) = (body.now(v, u()), body.unary(Unary::Sigmoid, a));
+    let (kept, added) = (body.mul(gate, old), body.mul(value, key));
+    let state = body.add(kept, added);
+    let seen = body.mul(state, key);
+    let read = body.reduce(Reduce::Sum, seen);
+    let top = body.reduce(Reduce::Max, state);
+    let out = body.add(read, top);
+    body.store(y, StoreFrame::Now, u(), out);
+    body.store(s_last, StoreFrame::Final, cell.clone(), state);
+    plan.run(
+        "remember",
+        Kernel::Channel(Channel {
+            scope: Scope::Frame,
+            sequential: true,
+            channels: vec![rows],
+            inner: vec![columns],
+            carried: vec![Carried {
+                name: "S".to_owned(),
+                window: 1,
+                initial: s0,
+                index: cell,
+                value: state,
+            }],
+            body: body.done(),
+        }),
+    );
+    plan.0
+}
