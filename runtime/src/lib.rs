@@ -1,6 +1,7 @@
 //! Devices, buffers, NVRTC and the plan.
 
 pub mod engine;
+pub mod manifest;
 pub mod nvrtc;
 pub mod plan;
 pub mod scalar;
