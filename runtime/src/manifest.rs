@@ -91,12 +91,19 @@ pub struct Workspace {
     pub name: String,
     /// Bytes for each group of the launch that uses it, a multiple of 256.
     pub bytes_per_group: u64,
+    /// How often a group exchanges values in a frame. Each exchange is one epoch.
+    pub exchanges: u64,
 }
 
 impl Workspace {
     /// Bytes for so many groups.
     pub fn bytes(&self, groups: u64) -> u64 {
         self.bytes_per_group * groups
+    }
+
+    /// Epochs that a launch uses, where the busiest group takes so many batch tiles ([`Grid::rounds`]).
+    pub fn epochs(&self, frames: u64, rounds: u64) -> u64 {
+        frames * self.exchanges * rounds
     }
 }
 
@@ -154,8 +161,8 @@ pub enum Argument {
     Batch,
     /// The address of a workspace.
     Workspace(usize),
-    /// An `unsigned`: how many epochs earlier launches have used on this workspace, since it was last zeroed. A launch
-    /// uses `T * rounds` ([`Grid::rounds`]).
+    /// An `unsigned`: how many epochs earlier launches have used on this workspace, since it was last zeroed
+    /// ([`Workspace::epochs`] each). A launch that alone uses more than 2^32 is right if it starts at 0.
     Epoch(usize),
 }
 
