@@ -2,6 +2,7 @@
 
 pub mod engine;
 pub mod manifest;
+pub mod given;
 pub mod nvrtc;
 pub mod plan;
 pub mod scalar;

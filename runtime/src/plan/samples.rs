@@ -437,3 +437,45 @@ pub(crate) fn matrix_state(rows: usize, columns: usize) -> Plan {
     );
     plan.0
 }
+
+/// The row of a table that each frame's token names, plus the one of the frame before.
+pub(crate) fn embedding(rows: usize, width: usize) -> Plan {
+    let mut plan = PlanMaker::new("embedding");
+    let token = plan.input("token", &[]);
+    let table = plan.param("E", &[rows, width]);
+    let (first, last) = plan.windows("token", 1, &[], Initial::Fill(1.0));
+    for id in [token, first, last] {
+        plan.0.buffers[id.0 as usize].elem = Elem::I32;
+    }
+    plan.0.finals.push(FinalCopy {
+        target: last,
+        source: token,
+        initial: first,
+    });
+    let y = plan.output("y", &[width]);
+    let mut body = BodyMaker::new();
+    let tokens = [NOW, back(1, first)].map(|frame| body.load(token, frame, Index::int(0)));
+    let [now, before] = tokens.map(|row| {
+        body.step(Step::Gather {
+            table,
+            row,
+            rows,
+            stride: width,
+            index: u(),
+        })
+    });
+    let sum = body.add(now, before);
+    body.store(y, StoreFrame::Now, u(), sum);
+    plan.run(
+        "embed",
+        Kernel::Channel(Channel {
+            scope: Scope::Frame,
+            sequential: false,
+            channels: vec![width],
+            inner: vec![],
+            carried: vec![],
+            body: body.done(),
+        }),
+    );
+    plan.0
+}
