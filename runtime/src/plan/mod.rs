@@ -14,6 +14,7 @@ pub mod access;
 mod body;
 mod check;
 mod index;
+mod lanes;
 #[cfg(test)]
 pub(crate) mod samples;
 
@@ -21,6 +22,7 @@ pub use access::{Matrix, Site, SiteKind};
 pub use body::{Body, Frame, Guard, Load, Reg, Step, Store, StoreFrame};
 pub use check::check;
 pub use index::{Atom, Index, Term};
+pub use lanes::Lanes;
 
 use crate::scalar::Reduce;
 use serde::{Deserialize, Serialize};
