@@ -1,5 +1,6 @@
 //! Devices, buffers, NVRTC and the plan.
 
+pub mod cache;
 pub mod engine;
 pub mod manifest;
 pub mod given;

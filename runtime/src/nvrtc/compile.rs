@@ -24,7 +24,7 @@ pub struct Compiled {
     pub ptx: String,
     /// The machine code of the one architecture.
     pub cubin: Vec<u8>,
-    /// Everything that NVRTC and its assembler said.
+    /// What NVRTC and its assembler said.
     pub log: String,
     /// Of the log, what is not the report on resources: warnings. Empty for a clean text.
     pub messages: String,
@@ -33,6 +33,23 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// From what NVRTC gave; the log is read for the rest, and loses how long things took, so that equal texts give equal
+    /// results.
+    pub fn new(ptx: String, cubin: Vec<u8>, log: &str) -> Compiled {
+        let lines = log
+            .split_inclusive('\n')
+            .filter(|line| !line.contains("Compile time ="));
+        let log: String = lines.collect();
+        let (functions, messages) = usage::parse(&log);
+        Compiled {
+            ptx,
+            cubin,
+            log,
+            messages,
+            functions,
+        }
+    }
+
     /// What each kernel uses.
     pub fn kernels(&self) -> impl Iterator<Item = &Usage> {
         self.functions.iter().filter(|f| f.kernel)
@@ -50,7 +67,11 @@ impl Compiler {
     /// # Errors
     /// There is none, or RNNC_NVRTC names something else.
     pub fn open() -> Result<Compiler, NvrtcError> {
-        Compiler::search(|_| Ok(()))
+        first(|candidate| {
+            let compiler = Compiler::from_path(&candidate.path, Some(candidate.origin))?;
+            compiler.check_age()?;
+            Ok(compiler)
+        })
     }
 
     /// The best NVRTC that compiles for `arch` and whose cubins a driver for CUDA `driver`, if any is meant, can load: none
@@ -59,16 +80,7 @@ impl Compiler {
     /// # Errors
     /// There is none.
     pub fn open_for(arch: &str, driver: Option<Version>) -> Result<Compiler, NvrtcError> {
-        Compiler::search(|compiler| {
-            compiler.check_arch(arch)?;
-            match driver {
-                Some(driver) if compiler.version.major > driver.major => Err(NvrtcError::Driver {
-                    version: compiler.version,
-                    driver,
-                }),
-                _ => Ok(()),
-            }
-        })
+        first(|candidate| Compiler::open_candidate(candidate, arch, driver))
     }
 
     /// The NVRTC in a file.
@@ -79,23 +91,16 @@ impl Compiler {
         Compiler::from_path(path, None)
     }
 
-    /// The first candidate that opens and is accepted; else why the first of them was not.
-    fn search(accept: impl Fn(&Compiler) -> Result<(), NvrtcError>) -> Result<Compiler, NvrtcError> {
-        let around = Surroundings::here();
-        around.check_variable()?;
-        let mut first_error = None;
-        for Candidate { path, origin } in candidates(&around) {
-            let opened = Compiler::from_path(&path, Some(origin)).and_then(|compiler| {
-                compiler.check_age()?;
-                accept(&compiler)?;
-                Ok(compiler)
-            });
-            match opened {
-                Ok(compiler) => return Ok(compiler),
-                Err(error) => first_error = first_error.or(Some(error)),
-            }
-        }
-        Err(first_error.unwrap_or(NvrtcError::NotFound))
+    /// Opens a candidate, if it can do the work.
+    pub(super) fn open_candidate(
+        candidate: &Candidate,
+        arch: &str,
+        driver: Option<Version>,
+    ) -> Result<Compiler, NvrtcError> {
+        let compiler = Compiler::from_path(&candidate.path, Some(candidate.origin))?;
+        compiler.check_age()?;
+        compiler.check(arch, driver)?;
+        Ok(compiler)
     }
 
     fn from_path(path: &Path, origin: Option<Origin>) -> Result<Compiler, NvrtcError> {
@@ -147,7 +152,7 @@ impl Compiler {
         let result = program.compile(&all);
         let log = program.log().unwrap_or_default();
         match result {
-            Ok(()) => self.collect(&program, log),
+            Ok(()) => self.collect(&program, &log),
             Err(Code::COMPILATION) => Err(NvrtcError::Compilation {
                 version: self.version,
                 log,
@@ -156,15 +161,10 @@ impl Compiler {
         }
     }
 
-    fn collect(&self, program: &Program, log: String) -> Result<Compiled, NvrtcError> {
-        let (functions, messages) = usage::parse(&log);
-        Ok(Compiled {
-            ptx: program.ptx().map_err(|c| self.failed(c, &log))?,
-            cubin: program.cubin().map_err(|c| self.failed(c, &log))?,
-            log,
-            messages,
-            functions,
-        })
+    fn collect(&self, program: &Program, log: &str) -> Result<Compiled, NvrtcError> {
+        let ptx = program.ptx().map_err(|c| self.failed(c, log))?;
+        let cubin = program.cubin().map_err(|c| self.failed(c, log))?;
+        Ok(Compiled::new(ptx, cubin, log))
     }
 
     fn check_age(&self) -> Result<(), NvrtcError> {
@@ -175,6 +175,17 @@ impl Compiler {
             path: self.path().to_owned(),
             version: self.version,
         })
+    }
+
+    fn check(&self, arch: &str, driver: Option<Version>) -> Result<(), NvrtcError> {
+        self.check_arch(arch)?;
+        match driver {
+            Some(driver) if self.version.major > driver.major => Err(NvrtcError::Driver {
+                version: self.version,
+                driver,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn check_arch(&self, arch: &str) -> Result<(), NvrtcError> {
@@ -202,6 +213,20 @@ impl Compiler {
             reason,
         }
     }
+}
+
+/// The first candidate of this machine with which something succeeds; else why it did not with the first of them.
+pub(super) fn first<T>(mut attempt: impl FnMut(&Candidate) -> Result<T, NvrtcError>) -> Result<T, NvrtcError> {
+    let around = Surroundings::here();
+    around.check_variable()?;
+    let mut first_error = None;
+    for candidate in candidates(&around) {
+        match attempt(&candidate) {
+            Ok(done) => return Ok(done),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.unwrap_or(NvrtcError::NotFound))
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! CUDA text goes in; PTX, a cubin, messages and what each kernel uses come out. Which NVRTC does it is found here too.
 //!
-//! [`find`] lists every NVRTC on the machine, best first; a [`Compiler`] is one of them, opened. Nothing here needs a GPU or
-//! a driver.
+//! [`build`] is all that most need: it takes a module from the cache, or compiles it with the best NVRTC that can. [`find`]
+//! lists every NVRTC on the machine, best first; a [`Compiler`] is one of them, opened. Nothing here needs a GPU or a driver.
 
+mod build;
 mod compile;
 mod find;
 mod usage;
 
+pub use build::{Built, Job, build};
 pub use compile::{Compiled, Compiler};
 pub use find::{Found, Origin, Version, find};
 pub use usage::Usage;
