@@ -214,9 +214,8 @@ impl<'a> Parser<'a> {
     /// The arguments of a call; `start` is where the whole expression begins.
     fn call(&self, i: &'a str, prefixes: Vec<Prefix>, start: Span, callee: Ident) -> Parsed<'a, ExprId> {
         let (i, open) = cut(self.symbol("(")).parse(i)?;
-        let (i, args) = self.nested(i, |i| opt(|i| self.list(i, |i| self.arg(i))).parse(i))?;
+        let (i, args) = self.nested(i, |i| cut(|i| self.enclosed(i, ')', |i| self.arg(i))).parse(i))?;
         let (i, close) = self.close(i, ")", open)?;
-        let args = args.unwrap_or_default();
         Ok((
             i,
             self.alloc(ExprKind::Call { prefixes, callee, args }, start.to(close)),
@@ -260,10 +259,18 @@ impl<'a> Parser<'a> {
         Ok((i, self.alloc(ExprKind::Path { segments, delay }, span)))
     }
 
+    /// The dot of a path, not the one of `x .* y`.
+    fn dot(&self, i: &'a str) -> Parsed<'a, Span> {
+        if i.starts_with(".") && !i[1..].starts_with(traps::DOTTED) {
+            return Ok(self.token(i, 1));
+        }
+        expected(i, ".")
+    }
+
     /// The segments of a path, after its first.
     pub(super) fn segments(&self, i: &'a str, first: Ident) -> Parsed<'a, (Vec<Ident>, Span)> {
-        let name = alt((|i| self.ident(i), |i| self.digits(i)));
-        let (i, more) = many0(preceded(self.symbol("."), name)).parse(i)?;
+        let name = alt((|i| self.digits(i), |i| self.ident(i)));
+        let (i, more) = many0(preceded(|i| self.dot(i), cut(name))).parse(i)?;
         let span = more.last().map_or(first.span, |last| first.span.to(last.span));
         let mut segments = vec![first];
         segments.extend(more);

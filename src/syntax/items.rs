@@ -84,9 +84,8 @@ impl<'a> Parser<'a> {
         let (i, keyword) = self.keyword("fn")(i)?;
         let (i, name) = self.ident(i)?;
         let (i, open) = self.symbol("(")(i)?;
-        let (i, params) = opt(|i| self.list(i, |i| self.fn_param(i))).parse(i)?;
+        let (i, params) = self.enclosed(i, ')', |i| self.fn_param(i))?;
         let (i, _) = self.close(i, ")", open)?;
-        let params = params.unwrap_or_default();
         if i.starts_with('{') {
             return self.fn_block(i, keyword, name, params);
         }
@@ -189,12 +188,12 @@ impl<'a> Parser<'a> {
         let (i, _) = self.keyword("cell")(i)?;
         let (i, name) = self.ident(i)?;
         let (i, open) = self.symbol("(")(i)?;
-        let (i, dims) = opt(|i| self.list(i, |i| self.ident(i))).parse(i)?;
+        let (i, dims) = self.enclosed(i, ')', |i| self.ident(i))?;
         let (i, _) = self.close(i, ")", open)?;
         if !i.starts_with('{') {
             return expected(i, "{");
         }
-        Ok((i, (name, dims.unwrap_or_default())))
+        Ok((i, (name, dims)))
     }
 
     /// The items of a cell and its closing brace.
@@ -334,6 +333,9 @@ impl<'a> Parser<'a> {
 
     fn equation(&self, i: &'a str) -> Parsed<'a, Equation> {
         traps::foreign_statement(self, i)?;
+        if word(i).is_empty() {
+            return traps::no_item(self, i);
+        }
         let (rest, names) = self.names(i)?;
         let rest = traps::after_target(self, rest);
         let (rest, shape) = self.annotation(rest)?;

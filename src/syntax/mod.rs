@@ -8,6 +8,8 @@ mod recover;
 mod shape;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_faulty;
 mod token;
 mod traps;
 

@@ -7,16 +7,15 @@ use super::traps;
 use crate::diagnostics::{Code, Diagnostic};
 use nom::Parser as _;
 use nom::branch::alt;
-use nom::combinator::{cut, opt};
+use nom::combinator::cut;
 use nom::multi::many0;
 
 impl<'a> Parser<'a> {
     /// `[a, b]`; `[]` is a scalar.
     pub(super) fn shape(&self, i: &'a str) -> Parsed<'a, Shape> {
         let (i, open) = self.symbol("[")(i).or_else(|_| expected(i, "a shape such as `[H]`"))?;
-        let (i, axes) = opt(|i| self.list(i, |i| self.size(i))).parse(i)?;
+        let (i, axes) = cut(|i| self.enclosed(i, ']', |i| self.size(i))).parse(i)?;
         let (i, close) = self.close(i, "]", open)?;
-        let axes = axes.unwrap_or_default();
         Ok((
             i,
             Shape {

@@ -155,6 +155,20 @@ impl<'a> Parser<'a> {
         Ok((i, all))
     }
 
+    /// What stands between brackets: a list, or nothing before the closing bracket `close`, which is left.
+    pub(super) fn enclosed<T>(
+        &self,
+        i: &'a str,
+        close: char,
+        parse: impl Fn(&'a str) -> Parsed<'a, T>,
+    ) -> Parsed<'a, Vec<T>> {
+        if i.starts_with(close) {
+            Ok((i, Vec::new()))
+        } else {
+            self.list(i, parse)
+        }
+    }
+
     /// `=`, but not the start of `==`.
     pub(super) fn assign(&self, i: &'a str) -> Parsed<'a, Span> {
         match i.strip_prefix('=') {

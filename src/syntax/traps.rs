@@ -191,12 +191,15 @@ pub(super) fn after_operand<'a>(
         i = match i.as_bytes() {
             [b'\'', ..] => transpose_mark(p, i),
             [b'[', ..] => bracket_after(p, i, operand)?,
-            [b'.', b'*' | b'/' | b'^' | b'+' | b'-', ..] => dotted_operator(p, i),
+            [b'.', ..] if i[1..].starts_with(DOTTED) => dotted_operator(p, i),
             [b'/', b'/', ..] => slash_comment(p, i),
             _ => return Ok(i),
         };
     }
 }
+
+/// What follows the dot of an elementwise operator elsewhere.
+pub(super) const DOTTED: [char; 5] = ['*', '/', '^', '+', '-'];
 
 fn transpose_mark<'a>(p: &Parser<'a>, i: &'a str) -> &'a str {
     let (rest, span) = p.token(i, 1);
@@ -449,14 +452,29 @@ pub(super) fn assignment<'a>(p: &Parser<'a>, start: &'a str, i: &'a str) -> Pars
         p.report(Diagnostic::new(code, format!("expected `=`, found `{mark}`"), span).hint(hint));
         return Ok((rest, span));
     }
-    let place = p.position(start);
-    if starts_line(p.source, place) || foreign_hint(i).is_some() || word(start).is_empty() {
+    if starts_line(p.source, p.position(start)) || foreign_hint(i).is_some() {
         return expected(i, "=");
     }
+    missing_operator(p, start)
+}
+
+/// Something that is neither a declaration nor an equation, at `i`.
+pub(super) fn no_item<'a, T>(p: &Parser<'a>, i: &'a str) -> Parsed<'a, T> {
+    let behind_expression =
+        !starts_line(p.source, p.position(i)) && i.starts_with(|c: char| c == '"' || c.is_ascii_digit());
+    if behind_expression {
+        missing_operator(p, i)
+    } else {
+        expected(i, "a declaration, an equation or `}`")
+    }
+}
+
+/// A value right behind another one.
+fn missing_operator<'a, T>(p: &Parser<'a>, i: &'a str) -> Parsed<'a, T> {
     let told = Diagnostic::new(
         Code::UnexpectedToken,
-        format!("unexpected {}", describe(start)),
-        p.span(start, extent(start)),
+        format!("unexpected {}", describe(i)),
+        p.span(i, extent(i)),
     )
     .label("expected an operator or a new line")
     .hint("two values side by side are no product: write `a * b` or `A @ b`");
