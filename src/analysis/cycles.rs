@@ -49,16 +49,13 @@ fn instant_cycle(graph: &Graph, component: &[NodeId]) -> Diagnostic {
         .unwrap_or(component[0]);
     let path = shortest_cycle(graph, component, start);
     let named: Vec<NodeId> = distinct_names(graph, &path);
-    let mut names: Vec<String> = named.iter().map(|id| graph.label(*id)).collect();
-    names.push(graph.label(start));
     let start_name = graph.label(start);
-    let message = match named.len() {
-        0 | 1 => format!("`{start_name}` depends on itself within one frame"),
-        _ => format!(
-            "`{start_name}` depends on itself within one frame: {}",
-            names.join(" needs ")
-        ),
-    };
+    let mut message = format!("`{start_name}` depends on itself within one frame");
+    if named.len() > 1 {
+        let ring = named.iter().zip(named.iter().cycle().skip(1));
+        let steps = ring.map(|(a, b)| format!("`{}` needs `{}`", graph.label(*a), graph.label(*b)));
+        message = format!("{message}: {}", steps.collect::<Vec<_>>().join(", "));
+    }
     let mut diagnostic = Diagnostic::new(Code::InstantCycle, message, graph.node(start).span)
         .label(format!("this frame's `{start_name}` is needed for itself"));
     for pair in named.windows(2) {

@@ -2,10 +2,28 @@
 //!
 //! Facts live beside the graph, in tables indexed by node.
 
+mod algebra;
+mod chunk;
+mod classify;
+mod constant;
+mod contract;
 mod cycles;
+pub(crate) mod express;
+mod interpret;
+mod judge;
+mod merge;
+mod phases;
+mod reason;
+pub mod report;
+mod surrogate;
+mod term;
+#[cfg(test)]
+mod tests;
+mod varies;
 
 use crate::diagnostics::{Diagnostics, Span};
-use crate::ir::{Graph, NodeId, Op, Size};
+use crate::ir::{Graph, NodeId, Size};
+use interpret::Subject;
 use serde::Serialize;
 
 /// Finds the recurrences of a graph and how each may run.
@@ -14,34 +32,37 @@ use serde::Serialize;
 /// Every cycle without delay (E0301) and every look ahead within a recurrence (E0304).
 pub fn analyse(graph: &Graph) -> Result<Facts, Diagnostics> {
     let components = cycles::recurrences(graph)?;
-    let mut facts = Facts {
-        recurrences: Vec::with_capacity(components.len()),
-        recurrence_of: vec![None; graph.bound()],
-    };
-    for (number, members) in components.into_iter().enumerate() {
-        for id in &members {
-            facts.recurrence_of[id.index()] = Some(number);
+    let mut inside = vec![None; graph.bound()];
+    for (number, members) in components.iter().enumerate() {
+        for id in members {
+            inside[id.index()] = Some(number);
         }
-        facts.recurrences.push(judge(graph, members));
     }
-    Ok(facts)
-}
-
-/// Frame by frame is always right.
-fn judge(graph: &Graph, members: Vec<NodeId>) -> Recurrence {
-    let is_state = |id: &&NodeId| matches!(graph.node(**id).op, Op::State { .. });
-    let states: Vec<NodeId> = members.iter().filter(is_state).copied().collect();
-    let spans = states.iter().map(|id| graph.node(*id).span).collect();
-    Recurrence {
-        verdict: Verdict::Nonlinear(Nonlinear {
-            form: Form::Dense,
-            phases: 1,
-        }),
-        reason: "frames run one after another".to_owned(),
-        members,
-        states,
-        spans,
+    let order = graph.topological();
+    let mut position = vec![0; graph.bound()];
+    for (at, id) in order.iter().enumerate() {
+        position[id.index()] = at;
     }
+    let varies = varies::varies(graph, &order);
+    let mut recurrences = Vec::with_capacity(components.len());
+    for (number, members) in components.into_iter().enumerate() {
+        let mut order = members.clone();
+        order.sort_by_key(|id| position[id.index()]);
+        let subject = Subject {
+            graph,
+            order,
+            inside: &inside,
+            number,
+            position: &position,
+            varies: &varies,
+            reads: interpret::edges(graph, &members, &|id| inside[id.index()] == Some(number)),
+        };
+        recurrences.push(judge::judge(&subject, members));
+    }
+    Ok(Facts {
+        recurrences,
+        recurrence_of: inside,
+    })
 }
 
 /// What is known of a graph.
@@ -73,6 +94,10 @@ pub struct Recurrence {
     pub reason: String,
     /// The places that the reason speaks of.
     pub spans: Vec<Span>,
+    /// If its units fall into blocks that never meet (heads, say): how many. Said of dense ones only.
+    pub blocks: Option<Size>,
+    /// For a nonlinear one: which linear surrogate would free it.
+    pub surrogate: Option<String>,
 }
 
 /// How a recurrence may run.
@@ -99,6 +124,10 @@ pub struct Linear {
     pub input: InputTerm,
     /// Largest number of exchanges on a path within a frame, if it is run frame by frame.
     pub phases: u32,
+    /// The axes of the state (of the first one, if several are coupled).
+    pub state_axes: Vec<Size>,
+    /// Whether all that is read of the state outside the recurrence are contractions over an axis of it.
+    pub read_contracted: bool,
 }
 
 /// A nonlinear recurrence.

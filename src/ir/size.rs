@@ -77,6 +77,32 @@ impl Size {
         })
     }
 
+    /// The quotient by another size, if that divides it without a rest (long division, highest terms first).
+    #[must_use]
+    pub fn div(&self, divisor: &Size) -> Option<Size> {
+        let (lead, k) = divisor.terms.first()?;
+        let (mut rest, mut quotient) = (self.clone(), Size::int(0));
+        while let Some((monomial, j)) = rest.terms.first() {
+            if j % k != 0 {
+                return None;
+            }
+            let step = Size {
+                terms: vec![(remove_all(monomial, lead)?, j / k)],
+            };
+            rest = rest.sub(&step.mul(divisor)?)?;
+            quotient = quotient.add(&step)?;
+        }
+        Some(quotient)
+    }
+
+    /// Whether it is at most `other` whatever positive values the dimensions have. `false` where that depends on them.
+    pub fn is_at_most(&self, other: &Size) -> bool {
+        // With every dimension written as 1 + d, d >= 0, it is enough that no coefficient of the difference is negative.
+        let from_one = |name: &Name| Size::dim(name).add(&Size::int(1));
+        let difference = other.sub(self).and_then(|d| d.substitute(&from_one));
+        difference.is_some_and(|d| d.terms.iter().all(|(_, k)| *k >= 0))
+    }
+
     /// The whole number it is, if no dimension occurs.
     pub fn as_int(&self) -> Option<i64> {
         match self.terms.as_slice() {
@@ -142,6 +168,15 @@ impl Size {
         }
         Some(sum)
     }
+}
+
+/// `from` without the names in `part`, if it holds them all (as often).
+fn remove_all(from: &[Name], part: &[Name]) -> Option<Monomial> {
+    let mut rest = from.to_vec();
+    for name in part {
+        rest.remove(rest.iter().position(|n| n == name)?);
+    }
+    Some(rest)
 }
 
 impl fmt::Display for Size {
