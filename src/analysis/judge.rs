@@ -23,7 +23,7 @@ pub(super) fn judge(subject: &Subject, members: Vec<NodeId>) -> Recurrence {
     for algebra in Algebra::LINEAR {
         let mut interpreter = Interpreter::new(subject, algebra, &uncut);
         match (interpreter.run(|_| false), algebra) {
-            (Ok(()), Algebra::Linear(semiring)) => return linear(interpreter, semiring, members, states),
+            (Ok(()), Algebra::Linear(semiring)) => return linear(&interpreter, semiring, members, states),
             (Err(found), _) => {
                 first_break.get_or_insert(found);
             }
@@ -33,9 +33,9 @@ pub(super) fn judge(subject: &Subject, members: Vec<NodeId>) -> Recurrence {
     nonlinear(subject, members, states, first_break.as_ref())
 }
 
-fn linear(interpreter: Interpreter, semiring: Semiring, members: Vec<NodeId>, states: Vec<NodeId>) -> Recurrence {
+fn linear(interpreter: &Interpreter, semiring: Semiring, members: Vec<NodeId>, states: Vec<NodeId>) -> Recurrence {
     let subject = interpreter.subject;
-    let normal = normal_form(&interpreter);
+    let normal = normal_form(interpreter);
     let mut verdict = Linear {
         semiring,
         transition: normal.transition(),

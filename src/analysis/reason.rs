@@ -166,6 +166,7 @@ pub(super) fn nonlinear(subject: &Subject, found: Option<&Break>) -> (String, Ve
     (reason, distinct(spans))
 }
 
+#[derive(Clone, Copy)]
 enum Verb {
     One,
     Many,
