@@ -304,6 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn a_view_and_its_inverse_cancel() {
+        let extents = [30usize];
+        let u = Index::var(0);
+        let (i, j, k) = (
+            u.div_mod(6, None, &extents),
+            u.div_mod(2, Some(3), &extents),
+            u.div_mod(1, Some(2), &extents),
+        );
+        assert_eq!(i.times(6).add(&j.times(2)).add(&k), u);
+        assert_eq!(k.add(&j.times(2)).add(&i.times(6)), u);
+        assert_eq!(j.times(2).add(&k), u.div_mod(1, Some(6), &extents));
+    }
+
+    #[test]
     fn a_reshape_and_back_is_the_identity() {
         // [15] -> [5, 3] -> [15]
         let extents = [15usize];
