@@ -2,8 +2,8 @@
 
 pub mod cache;
 pub mod engine;
-pub mod manifest;
 pub mod given;
+pub mod manifest;
 pub mod nvrtc;
 pub mod plan;
 pub mod scalar;

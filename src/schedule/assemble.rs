@@ -9,7 +9,7 @@ use super::{Options, channel, dense, describe, product};
 use crate::analysis::Verdict;
 use crate::ir::{Kind, NodeId, Op};
 use rnnc_runtime::plan::{
-    Channel, FinalCopy, Index, Initial, Kernel, Launch, Plan, Role, Scope, Store, StoreFrame,
+    Channel, Family, FinalCopy, Index, Initial, Kernel, Launch, Plan, Role, Scope, Store, StoreFrame,
 };
 use std::collections::BTreeSet;
 
@@ -25,10 +25,12 @@ pub fn assemble(fusion: &Fusion<'_>, mut buffers: Buffers, options: &Options<'_>
     for group in order {
         if let Some((kernel, nodes)) = build(fusion, &buffers, group) {
             let list = fusion.groups[group].kind as usize;
-            let name = names.take(family(fusion, &fusion.groups[group]));
+            let family = family(fusion, &fusion.groups[group]);
+            let name = names.take(family.name());
             let equations = describe::equations(fusion.graph, options.source, &nodes);
             lists[list].push(Launch {
                 name,
+                family,
                 equations,
                 after: Vec::new(),
                 kernel,
@@ -83,19 +85,19 @@ fn build(fusion: &Fusion<'_>, buffers: &Buffers, id: usize) -> Option<(Kernel, B
 }
 
 /// The family that a group's kernel belongs to, as `explain-plan` calls it.
-fn family(fusion: &Fusion<'_>, group: &Group) -> &'static str {
+fn family(fusion: &Fusion<'_>, group: &Group) -> Family {
     match &group.form {
-        Form::Products(_) => "product",
-        Form::Rows => "rows",
-        Form::Pointwise(_) => "pointwise",
-        Form::Loop => "loop",
+        Form::Products(_) => Family::Product,
+        Form::Rows => Family::Rows,
+        Form::Pointwise(_) => Family::Pointwise,
+        Form::Loop => Family::Loop,
         Form::Scan => {
             let linear = |r: &usize| matches!(fusion.facts.recurrences[*r].verdict, Verdict::Linear(_));
             let inner = fusion.channels(&group.live, true).is_some_and(|c| !c.inner.is_empty());
             match (group.recurrences.iter().all(linear), inner) {
-                (true, false) => "scan",
-                (true, true) => "state_scan",
-                (false, _) => "channel_loop",
+                (true, false) => Family::Scan,
+                (true, true) => Family::MatrixState,
+                (false, _) => Family::ChannelLoop,
             }
         }
     }
@@ -149,6 +151,7 @@ fn default_windows(fusion: &Fusion<'_>, buffers: &mut Buffers, initial: &mut Vec
                 let kernel = window_kernel(fusion, buffers, state, value);
                 let equations = vec![format!("s0.{} by default", fusion.graph.label(state))];
                 initial.push(Launch {
+                    family: Family::Pointwise,
                     name: names.take("initial"),
                     equations,
                     after: Vec::new(),

@@ -11,6 +11,7 @@ use super::matching::{self, Matches, ProductMatch, is_cheap};
 use super::shapes::Shapes;
 use crate::analysis::Facts;
 use crate::ir::{Graph, Kind, NodeId, Op, Read};
+use rnnc_runtime::plan::Lanes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A group's place in [`Fusion::groups`].
@@ -18,8 +19,9 @@ pub type GroupId = usize;
 
 /// The most pointwise operations that are computed again where they are read, before the value is stored once.
 const MAX_CONE: u32 = 512;
-/// The most elements of inner axes that a channel keeps in registers over time, spread over its lanes.
-const MAX_CARRIED_INNER: usize = 2048;
+/// The most registers that a lane of a scan may spend on what it carries ([`rnnc_runtime::plan::Channel::fits`] allows
+/// more; the rest is for its work).
+const MAX_CARRIED: usize = 64;
 
 /// Nodes that one kernel computes.
 #[derive(Debug)]
@@ -338,24 +340,23 @@ impl Fusion<'_> {
                 .or_else(|| classes(self.graph, self.shapes, nodes, false));
         }
         let found = classes(self.graph, self.shapes, nodes, false)?;
-        let inner: usize = found.inner.iter().product();
-        let copies = self.carried_over_inner(nodes, &found);
-        (inner * copies.max(1) <= MAX_CARRIED_INNER).then_some(found)
+        (self.carried_registers(nodes, &found) <= MAX_CARRIED).then_some(found)
     }
 
-    fn carried_over_inner(&self, nodes: &BTreeSet<NodeId>, classes: &super::classes::Classes) -> usize {
+    /// Registers that a lane needs for what it carries from frame to frame.
+    fn carried_registers(&self, nodes: &BTreeSet<NodeId>, classes: &super::classes::Classes) -> usize {
         let first_inner = classes.channels.len();
-        let mut copies = 0;
+        let each = Lanes::of(classes.inner.iter().product()).each;
+        let mut registers = 0;
         for id in nodes {
             let Op::State { window } = self.graph.node(*id).op else {
                 continue;
             };
             let is_inner = |axis| classes.axis(*id, axis).is_some_and(|v| v as usize >= first_inner);
-            if (0..self.shapes.of(*id).len()).any(is_inner) {
-                copies += window as usize;
-            }
+            let spread = (0..self.shapes.of(*id).len()).any(is_inner);
+            registers += window as usize * if spread { each } else { 1 };
         }
-        copies
+        registers
     }
 
     /// Stores whatever is live below a node; the level at which everything it needs is in memory.

@@ -178,6 +178,8 @@ impl Elem {
 pub struct Launch {
     /// The kernel's name: unique in the plan, a C identifier.
     pub name: String,
+    /// What `explain-plan` calls it.
+    pub family: Family,
     /// The equations that it computes, as the user would write them.
     pub equations: Vec<String>,
     /// Launches of the same list that must be done before.
@@ -186,7 +188,42 @@ pub struct Launch {
     pub kernel: Kernel,
 }
 
-/// The families of kernels.
+/// The families of kernels as users know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Matrix products for all frames at once.
+    Product,
+    /// Elementwise work for all frames at once.
+    Pointwise,
+    /// Reductions and what follows from them, for all frames at once.
+    Rows,
+    /// Linear recurrences, a channel each.
+    Scan,
+    /// Linear recurrences whose channels hold several elements of the state and fold over them.
+    MatrixState,
+    /// Nonlinear recurrences whose channels are independent.
+    ChannelLoop,
+    /// Recurrences whose units exchange values.
+    Loop,
+}
+
+impl Family {
+    /// Its name, as serialised.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Product => "product",
+            Family::Pointwise => "pointwise",
+            Family::Rows => "rows",
+            Family::Scan => "scan",
+            Family::MatrixState => "matrix_state",
+            Family::ChannelLoop => "channel_loop",
+            Family::Loop => "loop",
+        }
+    }
+}
+
+/// The forms of kernels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {

@@ -165,7 +165,14 @@ impl PlanMaker {
     }
 
     fn launch(list: &mut Vec<Launch>, name: &str, kernel: Kernel) {
+        let family = match &kernel {
+            Kernel::Product(_) => Family::Product,
+            Kernel::Channel(channel) if channel.sequential => Family::Scan,
+            Kernel::Channel(_) => Family::Pointwise,
+            Kernel::Loop(_) => Family::Loop,
+        };
         list.push(Launch {
+            family,
             name: name.to_owned(),
             equations: vec![],
             after: (0..list.len()).collect(),
