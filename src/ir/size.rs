@@ -156,6 +156,14 @@ impl Size {
         Some(sum)
     }
 
+    /// Whether it is at least 0 for all values of dimensions from 1 on, as far as its form tells: written in `d - 1` for
+    /// each dimension d, no coefficient is negative.
+    pub fn is_never_negative(&self) -> bool {
+        let above_one = |d: &Name| Size::dim(d).add(&Size::int(1));
+        self.substitute(&above_one)
+            .is_some_and(|s| s.terms.iter().all(|(_, k)| *k >= 0))
+    }
+
     /// Its value under these values of dimensions; `None` if one lacks a value or the result overflows.
     pub fn eval(&self, dims: &BTreeMap<Name, i64>) -> Option<i64> {
         let mut sum: i64 = 0;

@@ -1,8 +1,8 @@
 //! Gives sizes their values and tensors their nodes; everything that can be wrong with a call is found here.
 
-use super::{ReferenceError, Tensor};
+use super::{Argument, ReferenceError, Tensor};
 use crate::ir::{Graph, Name, NodeId, Op, Scalar, Size};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The sizes of one evaluation.
 pub(super) struct Sizes {
@@ -131,48 +131,59 @@ pub(super) fn bind<'t>(
     given: &'t BTreeMap<String, Tensor>,
 ) -> Result<Bound<'t>, ReferenceError> {
     let mut bound = Bound::default();
-    let mut known = Vec::new();
-    for (id, key, leading) in places(graph, sizes) {
-        let is_window = key.starts_with("s0.");
-        match given.get(&key) {
-            None if is_window => {}
-            None => return Err(ReferenceError::Missing { name: key }),
+    let arguments = arguments(graph, sizes);
+    for (id, argument) in &arguments {
+        match given.get(&argument.key) {
+            None if argument.is_window => {}
+            None => {
+                return Err(ReferenceError::Missing {
+                    name: argument.key.clone(),
+                });
+            }
             Some(tensor) => {
-                check(graph, sizes, id, &key, leading, tensor)?;
-                let list = if is_window {
+                check(argument, tensor)?;
+                let list = if argument.is_window {
                     &mut bound.windows
                 } else {
                     &mut bound.values
                 };
-                list.insert(id, tensor);
+                list.insert(*id, tensor);
             }
         }
-        known.push(key);
     }
+    let known: BTreeSet<&String> = arguments.iter().map(|(_, a)| &a.key).collect();
     match given.keys().find(|key| !known.contains(key)) {
         Some(name) => Err(ReferenceError::Unknown { name: name.clone() }),
         None => Ok(bound),
     }
 }
 
-/// Every node that takes a tensor, under which key, and the extents in front of its own.
-fn places(graph: &Graph, sizes: &Sizes) -> Vec<(NodeId, String, Vec<usize>)> {
+/// Every node that takes a tensor, and which.
+pub(super) fn arguments(graph: &Graph, sizes: &Sizes) -> Vec<(NodeId, Argument)> {
     let listed = graph.inputs.iter().chain(&graph.params).copied();
-    let mut places = Vec::new();
+    let mut arguments = Vec::new();
     for id in listed.chain(graph.states()) {
         let node = graph.node(id);
-        let name = node.name.as_deref().unwrap_or_default();
-        match node.op {
-            Op::Input => places.push((id, format!("x.{name}"), vec![sizes.frames, sizes.batch])),
-            Op::StaticInput => places.push((id, format!("x.{name}"), vec![sizes.batch])),
-            Op::State { window } if window > 0 => {
-                places.push((id, format!("s0.{name}"), window_extents(window, sizes.batch)));
-            }
-            Op::State { .. } => {}
-            _ => places.push((id, format!("p.{name}"), vec![])),
-        }
+        let (prefix, mut shape) = match node.op {
+            Op::Input => ("x", vec![sizes.frames, sizes.batch]),
+            Op::StaticInput => ("x", vec![sizes.batch]),
+            Op::State { window: 0 } => continue,
+            Op::State { window } => ("s0", window_extents(window, sizes.batch)),
+            _ => ("p", vec![]),
+        };
+        shape.extend(sizes.shape(id));
+        let argument = Argument {
+            key: format!("{prefix}.{}", node.name.as_deref().unwrap_or_default()),
+            shape,
+            range: match &node.ty.scalar {
+                Scalar::Index(n) => Some(sizes.value(n) as usize),
+                Scalar::Real => None,
+            },
+            is_window: prefix == "s0",
+        };
+        arguments.push((id, argument));
     }
-    places
+    arguments
 }
 
 /// The extents in front of a frame's own in a window of k frames.
@@ -183,30 +194,22 @@ pub(super) fn window_extents(window: u32, batch: usize) -> Vec<usize> {
     }
 }
 
-fn check(
-    graph: &Graph,
-    sizes: &Sizes,
-    id: NodeId,
-    key: &str,
-    mut expected: Vec<usize>,
-    tensor: &Tensor,
-) -> Result<(), ReferenceError> {
-    expected.extend(sizes.shape(id));
+fn check(argument: &Argument, tensor: &Tensor) -> Result<(), ReferenceError> {
+    let (name, expected) = (argument.key.clone(), argument.shape.clone());
     if tensor.shape != expected || tensor.data.len() != expected.iter().product::<usize>() {
-        let (name, got) = (key.to_owned(), tensor.shape.clone());
+        let got = tensor.shape.clone();
         return Err(ReferenceError::Shape { name, expected, got });
     }
-    if let Scalar::Index(range) = &graph.node(id).ty.scalar {
-        let rows = sizes.value(range);
-        let inside = |v: f64| v >= 0.0 && v < rows as f64 && v.fract() == 0.0;
-        if let Some(value) = tensor.data.iter().find(|v| !inside(**v)) {
-            let (name, value) = (key.to_owned(), value.to_string());
-            return Err(ReferenceError::Index {
-                name,
-                value,
-                rows: rows as usize,
-            });
-        }
+    let Some(rows) = argument.range else {
+        return Ok(());
+    };
+    let inside = |v: f64| v >= 0.0 && v < rows as f64 && v.fract() == 0.0;
+    match tensor.data.iter().find(|v| !inside(**v)) {
+        Some(value) => Err(ReferenceError::Index {
+            name,
+            value: value.to_string(),
+            rows,
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -36,6 +36,33 @@ impl Tensor {
     }
 }
 
+/// A tensor that a graph takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// `x.NAME`, `p.NAME` or `s0.NAME`.
+    pub key: String,
+    /// Its extents.
+    pub shape: Vec<usize>,
+    /// For indices: they are below this.
+    pub range: Option<usize>,
+    /// Whether it is an initial window, which need not be given.
+    pub is_window: bool,
+}
+
+/// Every tensor that [`evaluate`] takes: inputs and parameters in declared order, then windows.
+///
+/// # Errors
+/// A dimension is missing or unknown; a size is not positive or too large.
+pub fn arguments(
+    graph: &Graph,
+    dims: &BTreeMap<Name, i64>,
+    frames: usize,
+    batch: usize,
+) -> Result<Vec<Argument>, ReferenceError> {
+    let sizes = bind::sizes(graph, dims, frames, batch)?;
+    Ok(bind::arguments(graph, &sizes).into_iter().map(|(_, a)| a).collect())
+}
+
 /// Runs `frames` frames of `batch` sequences of the cell, which must satisfy `ir::verify`.
 ///
 /// # Errors
