@@ -1,7 +1,5 @@
 //! Builds small graphs by hand, for unit tests.
 
-#![expect(clippy::unwrap_used, reason = "a test that builds a wrong graph should stop there")]
-
 use super::op::{Binary, Reduce, Unary};
 use super::{Graph, Kind, Name, Node, NodeId, Op, Output, Read, Scalar, Size, Type};
 use crate::diagnostics::Span;
