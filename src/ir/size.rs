@@ -10,6 +10,10 @@ use std::fmt;
 /// A product of dimensions, each name as often as its power, ascending.
 type Monomial = Vec<Name>;
 
+/// Larger polynomials count as overflow: no cell needs them, and a hostile file could make them grow without end.
+const MAX_TERMS: usize = 64;
+const MAX_DEGREE: usize = 16;
+
 /// A polynomial over dimensions. Terms are sorted by degree (highest first), then by name; none has coefficient 0.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Size {
@@ -37,7 +41,12 @@ impl Size {
         }
         let mut terms: Vec<_> = sums.into_iter().filter(|(_, k)| *k != 0).collect();
         terms.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        Some(Size { terms })
+        (terms.len() <= MAX_TERMS).then_some(Size { terms })
+    }
+
+    /// How much there is of it: its terms and the factors in them.
+    pub fn weight(&self) -> usize {
+        self.terms.iter().map(|(monomial, _)| 1 + monomial.len()).sum()
     }
 
     /// The sum; `None` where a coefficient overflows.
@@ -58,6 +67,9 @@ impl Size {
         let mut terms = Vec::with_capacity(self.terms.len() * other.terms.len());
         for (a, j) in &self.terms {
             for (b, k) in &other.terms {
+                if a.len() + b.len() > MAX_DEGREE {
+                    return None;
+                }
                 let mut monomial: Monomial = a.iter().chain(b).cloned().collect();
                 monomial.sort();
                 terms.push((monomial, j.checked_mul(*k)?));
