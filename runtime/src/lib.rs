@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod engine;
+pub mod exec;
 pub mod given;
 pub mod manifest;
 pub mod nvrtc;

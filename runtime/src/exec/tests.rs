@@ -1,0 +1,456 @@
+//! The engine against a GPU whose kernels are Rust functions: order, arguments, windows, epochs, reuse, refusals.
+
+use super::fake::{Call, Fake, Kernel, Log};
+use super::*;
+use crate::engine::{Data, Engine, RunError};
+use crate::manifest::{Argument, BufferEntry, Family, Grid, KernelLaunch, Manifest, ShortRun, Workspace};
+use crate::nvrtc::Compiled;
+use crate::plan::samples::{PlanMaker, embedding, taps};
+use crate::plan::{BufferId, Elem, Initial, Plan, Role, Scope};
+use std::collections::BTreeMap;
+
+fn entry(kernel: &str, arguments: Vec<Argument>, grid: Grid) -> KernelLaunch {
+    KernelLaunch {
+        kernel: kernel.to_owned(),
+        family: Family::Pointwise,
+        equations: vec![],
+        after: vec![],
+        arguments,
+        block: 64,
+        shared: 128,
+        cooperative: matches!(grid, Grid::Groups { .. }),
+        grid,
+    }
+}
+
+fn cover(scope: Scope, each: u64) -> Grid {
+    Grid::Cover {
+        scope,
+        each,
+        per_block: 64,
+        times: 1,
+        limit: 1 << 20,
+    }
+}
+
+fn reads(id: u32) -> Argument {
+    Argument::Buffer {
+        buffer: BufferId(id),
+        written: false,
+    }
+}
+
+fn writes(id: u32) -> Argument {
+    Argument::Buffer {
+        buffer: BufferId(id),
+        written: true,
+    }
+}
+
+/// A manifest of the plan's buffers, without launches.
+fn manifest(plan: &Plan) -> Manifest {
+    let buffers = plan.buffers.iter().map(|b| BufferEntry {
+        name: b.name.clone(),
+        pointer: b.name.clone(),
+        role: b.role.clone(),
+        scope: b.scope,
+        shape: b.shape.clone(),
+        elem: b.elem,
+        layout: String::new(),
+    });
+    Manifest {
+        format: crate::manifest::FORMAT,
+        cell: plan.cell.clone(),
+        dims: vec![],
+        arch: "sm_90".to_owned(),
+        buffers: buffers.collect(),
+        workspaces: vec![],
+        prologue: vec![],
+        initial: vec![],
+        launches: vec![],
+        finals: plan.finals.clone(),
+        short: vec![],
+    }
+}
+
+fn module() -> Compiled {
+    Compiled::new("ptx".to_owned(), vec![], "")
+}
+
+fn engine(
+    plan: &Plan,
+    manifest: &Manifest,
+    resident: u64,
+    kernels: &[(&'static str, Kernel)],
+) -> (GpuEngine<Fake>, Log) {
+    let (gpu, log) = Fake::new(resident, kernels);
+    (
+        GpuEngine::new(gpu, plan.clone(), manifest.clone(), &module()).unwrap(),
+        log,
+    )
+}
+
+/// What happened since the last look.
+fn drain(log: &Log) -> Vec<String> {
+    log.lock().unwrap().drain(..).collect()
+}
+
+fn launched(log: &Log) -> Vec<String> {
+    drain(log)
+        .into_iter()
+        .filter(|line| line.starts_with("launch"))
+        .collect()
+}
+
+fn data(pairs: &[(u32, &[f32])]) -> BTreeMap<BufferId, Data> {
+    pairs
+        .iter()
+        .map(|(id, v)| (BufferId(*id), Data::F32(v.to_vec())))
+        .collect()
+}
+
+fn reals(out: &BTreeMap<BufferId, Data>, id: u32) -> Vec<f32> {
+    match &out[&BufferId(id)] {
+        Data::F32(v) => v.clone(),
+        Data::I32(v) => panic!("integers: {v:?}"),
+    }
+}
+
+/// `taps` of the plan's samples with n = 1: x 0, context 1, raw 2, scale 3, s0.x 4, sT.x 5, y 6.
+/// y = scale * x[t-2] (with x[t-1] left out), the window of x computed from the context.
+fn taps_manifest(plan: &Plan) -> Manifest {
+    let mut manifest = manifest(plan);
+    manifest.prologue = vec![entry("exp_scale", vec![reads(2), writes(3)], cover(Scope::Const, 1))];
+    manifest.initial = vec![entry(
+        "window_of_x",
+        vec![reads(1), writes(4), Argument::Batch],
+        cover(Scope::Batch, 1),
+    )];
+    let arguments = vec![
+        reads(0),
+        reads(4),
+        reads(3),
+        writes(6),
+        Argument::Frames,
+        Argument::Batch,
+    ];
+    manifest.launches = vec![entry("sum_taps", arguments, cover(Scope::Frame, 1))];
+    manifest
+}
+
+const TAPS: [(&str, Kernel); 3] = [
+    ("exp_scale", |call| call.memory(1).set(0, call.memory(0).get(0).exp())),
+    ("window_of_x", |call| {
+        let batch = call.int(2);
+        for b in 0..batch {
+            let context = call.memory(0).get(b);
+            call.memory(1).set(b, context);
+            call.memory(1).set(batch + b, context * 0.5);
+        }
+    }),
+    ("sum_taps", |call| {
+        let (frames, batch) = (call.int(4), call.int(5));
+        for t in 0..frames {
+            for b in 0..batch {
+                let old = if t < 2 {
+                    call.memory(1).get(t * batch + b)
+                } else {
+                    call.memory(0).get((t - 2) * batch + b)
+                };
+                call.memory(3).set(t * batch + b, call.memory(2).get(0) * old);
+            }
+        }
+    }),
+];
+
+#[test]
+fn prologue_windows_launches_and_final_copies_run_in_order() {
+    let plan = taps(1);
+    let (mut engine, log) = engine(&plan, &taps_manifest(&plan), 0, &TAPS);
+    engine.set_params(&data(&[(2, &[0.0])])).unwrap();
+    assert_eq!(launched(&log), ["launch exp_scale 1x64"]);
+    let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let out = engine.run(3, 2, &data(&[(0, &x), (1, &[10.0, 20.0])])).unwrap();
+    assert_eq!(launched(&log), ["launch window_of_x 1x64", "launch sum_taps 1x64"]);
+    assert_eq!(reals(&out, 6), [10.0, 20.0, 5.0, 10.0, 1.0, 2.0]);
+    assert_eq!(reals(&out, 5), [3.0, 4.0, 5.0, 6.0]);
+    // Given: the launch that computes the window is left out, and so is the prologue, whose result stays.
+    let out = engine
+        .run(3, 2, &data(&[(0, &x), (1, &[10.0, 20.0]), (4, &[7.0, 8.0, 9.0, 11.0])]))
+        .unwrap();
+    assert_eq!(launched(&log), ["launch sum_taps 1x64"]);
+    assert_eq!(reals(&out, 6), [7.0, 8.0, 9.0, 11.0, 1.0, 2.0]);
+    assert_eq!(out.keys().map(|id| id.0).collect::<Vec<_>>(), [5, 6]);
+}
+
+#[test]
+fn a_run_shorter_than_a_window_keeps_the_end_of_the_initial_one() {
+    let plan = taps(1);
+    let (mut engine, _) = engine(&plan, &taps_manifest(&plan), 0, &TAPS);
+    engine.set_params(&data(&[(2, &[0.0])])).unwrap();
+    let out = engine
+        .run(1, 2, &data(&[(0, &[1.0, 2.0]), (1, &[10.0, 20.0])]))
+        .unwrap();
+    assert_eq!(reals(&out, 5), [5.0, 10.0, 1.0, 2.0]);
+    assert_eq!(reals(&out, 6), [10.0, 20.0]);
+}
+
+#[test]
+fn parameters_may_change_between_runs() {
+    let plan = taps(1);
+    let (mut engine, log) = engine(&plan, &taps_manifest(&plan), 0, &TAPS);
+    let given = data(&[(0, &[1.0]), (1, &[10.0])]);
+    let missing = engine.run(1, 1, &given).unwrap_err().to_string();
+    assert_eq!(missing, "p.raw is missing");
+    for (raw, scale) in [(0.0f32, 1.0f32), (2.0f32.ln(), 2.0)] {
+        engine.set_params(&data(&[(2, &[raw])])).unwrap();
+        assert_eq!(launched(&log), ["launch exp_scale 1x64"]);
+        let out = engine.run(1, 1, &given).unwrap();
+        assert!((reals(&out, 6)[0] - 10.0 * scale).abs() < 1e-5);
+        drain(&log);
+    }
+}
+
+#[test]
+fn memory_grows_and_is_used_again() {
+    let plan = taps(1);
+    let (mut engine, log) = engine(&plan, &taps_manifest(&plan), 0, &TAPS);
+    engine.set_params(&data(&[(2, &[0.0])])).unwrap();
+    let allocations = |log: &Log| drain(log).iter().filter(|l| l.starts_with("alloc")).count();
+    assert_eq!(allocations(&log), 2, "raw and scale");
+    let mut run = |frames: usize, batch: usize| {
+        let (x, context) = (vec![1.0; frames * batch], vec![1.0; batch]);
+        engine.run(frames, batch, &data(&[(0, &x), (1, &context)])).unwrap()
+    };
+    run(4, 3);
+    assert_eq!(allocations(&log), 5, "x, context, both windows, y");
+    run(4, 3);
+    run(2, 1);
+    assert_eq!(allocations(&log), 0);
+    let out = run(5, 3);
+    assert_eq!(allocations(&log), 2, "x and y");
+    assert_eq!(reals(&out, 6).len(), 15);
+    assert!(reals(&out, 6).iter().all(|v| *v == 1.0 || *v == 0.5));
+}
+
+#[test]
+fn wrong_data_is_refused_before_anything_runs() {
+    let plan = taps(1);
+    let (mut engine, log) = engine(&plan, &taps_manifest(&plan), 0, &TAPS);
+    engine.set_params(&data(&[(2, &[0.0])])).unwrap();
+    drain(&log);
+    let refused = |result: Result<BTreeMap<BufferId, Data>, RunError>| result.unwrap_err().to_string();
+    assert_eq!(refused(engine.run(1, 1, &data(&[(0, &[1.0])]))), "x.context is missing");
+    let long = data(&[(0, &[1.0; 3]), (1, &[1.0])]);
+    assert_eq!(refused(engine.run(1, 1, &long)), "x.x holds 3 reals, expected 1 reals");
+    assert!(drain(&log).is_empty());
+    let large = vec![0.0; 1 << 19];
+    let error = refused(engine.run(1 << 19, 1, &data(&[(0, &large), (1, &[1.0])])));
+    assert_eq!(error, "fake:0 cannot run this cell: no room for 2097152 bytes");
+}
+
+#[test]
+fn another_plans_manifest_and_an_absent_kernel_are_errors() {
+    let plan = taps(1);
+    let good = taps_manifest(&plan);
+    let refused = |plan: &Plan, manifest: &Manifest| {
+        let (gpu, _) = Fake::new(0, &TAPS);
+        let result = GpuEngine::new(gpu, plan.clone(), manifest.clone(), &module());
+        result.err().map(|e| e.to_string())
+    };
+    assert_eq!(
+        refused(&taps(2), &good).unwrap(),
+        "the manifest of taps is not of this plan"
+    );
+    let mut headless = good.clone();
+    headless.initial.clear();
+    assert_eq!(
+        refused(&plan, &headless).unwrap(),
+        "the manifest of taps is not of this plan"
+    );
+    let mut unknown = good.clone();
+    unknown.launches[0].kernel = "gone".to_owned();
+    assert_eq!(refused(&plan, &unknown).unwrap(), "no kernel gone");
+    assert_eq!(refused(&plan, &good), None);
+}
+
+/// Tokens are integers on the device, in the windows too.
+#[test]
+fn indices_are_integers_everywhere() {
+    let plan = embedding(7, 1);
+    let mut manifest = manifest(&plan);
+    let arguments = vec![reads(0), reads(1), reads(2), writes(4), Argument::Frames];
+    manifest.launches = vec![entry("embed", arguments, cover(Scope::Frame, 1))];
+    let kernel: Kernel = |call| {
+        for t in 0..call.int(4) {
+            let now = call.memory(0).word(t) as usize;
+            let before = if t == 0 {
+                call.memory(2).word(0)
+            } else {
+                call.memory(0).word(t - 1)
+            };
+            call.memory(3)
+                .set(t, call.memory(1).get(now) + call.memory(1).get(before as usize));
+        }
+    };
+    let (mut engine, _) = engine(&plan, &manifest, 0, &[("embed", kernel)]);
+    let table: Vec<f32> = (0..7).map(|i| i as f32 * 10.0).collect();
+    engine.set_params(&data(&[(1, &table)])).unwrap();
+    let given = BTreeMap::from([(BufferId(0), Data::I32(vec![3, 6]))]);
+    let out = engine.run(2, 1, &given).unwrap();
+    assert_eq!(reals(&out, 4), [40.0, 90.0], "the window is filled with the index 1");
+    assert_eq!(out[&BufferId(3)], Data::I32(vec![6]));
+}
+
+/// A cell with 16-bit storage: y = x, in halves.
+#[test]
+fn sixteen_bit_storage_is_converted_at_the_border() {
+    let mut maker = PlanMaker::new("halves");
+    let (x, y) = (maker.input("x", &[1]), maker.output("y", &[1]));
+    let mut plan = maker.0;
+    for id in [x, y] {
+        plan.buffers[id.0 as usize].elem = Elem::F16;
+    }
+    let mut manifest = manifest(&plan);
+    manifest.launches = vec![entry("copy", vec![reads(0), writes(1)], cover(Scope::Frame, 1))];
+    let kernel: Kernel = |call| call.memory(1).set_word(0, call.memory(0).word(0));
+    let (mut engine, log) = engine(&plan, &manifest, 0, &[("copy", kernel)]);
+    let out = engine.run(2, 1, &data(&[(0, &[0.1, -3.0])])).unwrap();
+    assert_eq!(reals(&out, 1), [0.099_975_586, -3.0]);
+    assert!(drain(&log).contains(&"upload 4".to_owned()));
+}
+
+/// A loop of one value h, h[t-2] read: x 0, s0.h 1, sT.h 2, y 3. Words of the workspace carry the epoch of the frame.
+fn looped() -> (Plan, Manifest) {
+    let mut maker = PlanMaker::new("looped");
+    maker.input("x", &[1]);
+    maker.windows("h", 2, &[1], Initial::Fill(0.25));
+    maker.output("y", &[1]);
+    let plan = maker.0;
+    let mut manifest = manifest(&plan);
+    manifest.workspaces = vec![Workspace {
+        name: "words".to_owned(),
+        bytes_per_group: 256,
+        exchanges: 2,
+    }];
+    let arguments = vec![
+        reads(0),
+        reads(1),
+        writes(2),
+        writes(3),
+        Argument::Frames,
+        Argument::Batch,
+        Argument::Workspace(0),
+        Argument::Epoch(0),
+    ];
+    let grid = Grid::Groups {
+        batch_tile: 2,
+        blocks: 3,
+    };
+    manifest.launches = vec![entry("loop", arguments, grid)];
+    manifest.short = vec![ShortRun {
+        target: BufferId(2),
+        initial: BufferId(1),
+        frames: 2,
+    }];
+    (plan, manifest)
+}
+
+/// h = h[t-2] / 2 + x. Each group tags a word of its own with every epoch that it uses, and trusts no word whose tag is
+/// not older: what the real exchange relies on.
+fn loop_kernel(call: &Call<'_>) {
+    let (frames, batch) = (call.int(4), call.int(5));
+    let (words, start) = (call.memory(6), call.unsigned(7));
+    let groups = call.shape.grid as usize / 3;
+    let rounds = batch.div_ceil(2).div_ceil(groups);
+    for group in 0..groups {
+        for step in 1..=frames * 2 * rounds {
+            let epoch = start.wrapping_add(step as u32);
+            assert!(
+                words.word(group * 64) < epoch || epoch == 0,
+                "the epoch {epoch} was seen before"
+            );
+            words.set_word(group * 64, epoch);
+        }
+    }
+    let state = |t: usize, b: usize| {
+        if t < 2 {
+            call.memory(1).get(t * batch + b)
+        } else {
+            call.memory(3).get((t - 2) * batch + b)
+        }
+    };
+    for t in 0..frames {
+        for b in 0..batch {
+            let h = state(t, b) / 2.0 + call.memory(0).get(t * batch + b);
+            call.memory(3).set(t * batch + b, h);
+            if t + 2 >= frames {
+                call.memory(2).set((t + 2 - frames) * batch + b, h);
+            }
+        }
+    }
+}
+
+#[test]
+fn loops_get_resident_blocks_and_their_windows() {
+    let (plan, manifest) = looped();
+    let (mut engine, log) = engine(&plan, &manifest, 7, &[("loop", loop_kernel)]);
+    let out = engine.run(3, 1, &data(&[(0, &[1.0, 2.0, 3.0])])).unwrap();
+    assert_eq!(reals(&out, 3), [1.125, 2.125, 3.5625]);
+    assert_eq!(reals(&out, 2), [2.125, 3.5625]);
+    assert_eq!(launched(&log), ["launch loop 3x64"]);
+    let x = [1.0; 10];
+    engine.run(2, 5, &data(&[(0, &x)])).unwrap();
+    assert_eq!(
+        launched(&log),
+        ["launch loop 6x64"],
+        "three tiles, but only two groups of three blocks fit"
+    );
+    let out = engine.run(1, 1, &data(&[(0, &[1.0]), (1, &[4.0, 8.0])])).unwrap();
+    assert_eq!(
+        reals(&out, 2),
+        [8.0, 3.0],
+        "frame 1 of the window before, then the only frame"
+    );
+}
+
+#[test]
+fn epochs_go_on_from_run_to_run_and_start_anew_before_they_wrap() {
+    let (plan, manifest) = looped();
+    let (mut engine, log) = engine(&plan, &manifest, 7, &[("loop", loop_kernel)]);
+    let run = |engine: &mut GpuEngine<Fake>, frames: usize, batch: usize| {
+        let out = engine
+            .run(frames, batch, &data(&[(0, &vec![1.0; frames * batch])]))
+            .unwrap();
+        assert_eq!(reals(&out, 3)[0], 1.125);
+        drain(&log)
+            .iter()
+            .filter(|l| *l == "fill 64" || *l == "fill 128")
+            .count()
+    };
+    assert_eq!(run(&mut engine, 5, 1), 1, "zeroed when it is allocated");
+    assert_eq!(run(&mut engine, 5, 2), 0);
+    assert_eq!(run(&mut engine, 3, 4), 1, "another group, another allocation");
+    assert_eq!(run(&mut engine, 3, 1), 0);
+    engine.set_epoch(u32::MAX - 6);
+    assert_eq!(run(&mut engine, 3, 1), 0, "the last six epochs below 2^32");
+    assert_eq!(run(&mut engine, 3, 1), 1, "zeroed before the wrap");
+    assert_eq!(run(&mut engine, 3, 1), 0);
+    engine.set_epoch(u32::MAX - 5);
+    assert_eq!(
+        run(&mut engine, 3, 1),
+        1,
+        "the epoch 0 is never used: it is what zeroed memory holds"
+    );
+}
+
+#[test]
+fn a_device_that_cannot_hold_the_blocks_is_refused() {
+    let (plan, manifest) = looped();
+    let (gpu, _) = Fake::new(2, &[("loop", loop_kernel)]);
+    let error = GpuEngine::new(gpu, plan, manifest, &module())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.starts_with("fake:0 cannot run this cell: the 3 blocks of loop must run at once, and it holds 2"));
+}
