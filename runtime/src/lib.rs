@@ -1,6 +1,7 @@
 //! Devices, buffers, NVRTC and the plan.
 
 pub mod cache;
+pub mod cuda;
 pub mod engine;
 pub mod exec;
 pub mod given;

@@ -2,7 +2,7 @@
 //! comes out.
 //!
 //! A [`Gpu`] is memory, modules and launches and knows nothing of plans: NVIDIA's driver is one
-//!, a simulator can be another. [`GpuEngine`] knows everything else: which buffers exist,
+//! ([`Cuda`](crate::cuda::Cuda)), a simulator can be another. [`GpuEngine`] knows everything else: which buffers exist,
 //! what runs in which order with which arguments, what windows hold, how exchanges between blocks count their epochs.
 
 mod buffers;
@@ -13,6 +13,8 @@ mod launch;
 
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 

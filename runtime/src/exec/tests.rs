@@ -1,77 +1,14 @@
 //! The engine against a GPU whose kernels are Rust functions: order, arguments, windows, epochs, reuse, refusals.
 
 use super::fake::{Call, Fake, Kernel, Log};
+use super::samples::{cover, data, entry, looped, manifest, reads, reals, taps_manifest, writes};
 use super::*;
 use crate::engine::{Data, Engine, RunError};
-use crate::manifest::{Argument, BufferEntry, Family, Grid, KernelLaunch, Manifest, ShortRun, Workspace};
+use crate::manifest::{Argument, Manifest};
 use crate::nvrtc::Compiled;
 use crate::plan::samples::{PlanMaker, embedding, taps};
-use crate::plan::{BufferId, Elem, Initial, Plan, Role, Scope};
+use crate::plan::{BufferId, Elem, Plan, Scope};
 use std::collections::BTreeMap;
-
-fn entry(kernel: &str, arguments: Vec<Argument>, grid: Grid) -> KernelLaunch {
-    KernelLaunch {
-        kernel: kernel.to_owned(),
-        family: Family::Pointwise,
-        equations: vec![],
-        after: vec![],
-        arguments,
-        block: 64,
-        shared: 128,
-        cooperative: matches!(grid, Grid::Groups { .. }),
-        grid,
-    }
-}
-
-fn cover(scope: Scope, each: u64) -> Grid {
-    Grid::Cover {
-        scope,
-        each,
-        per_block: 64,
-        times: 1,
-        limit: 1 << 20,
-    }
-}
-
-fn reads(id: u32) -> Argument {
-    Argument::Buffer {
-        buffer: BufferId(id),
-        written: false,
-    }
-}
-
-fn writes(id: u32) -> Argument {
-    Argument::Buffer {
-        buffer: BufferId(id),
-        written: true,
-    }
-}
-
-/// A manifest of the plan's buffers, without launches.
-fn manifest(plan: &Plan) -> Manifest {
-    let buffers = plan.buffers.iter().map(|b| BufferEntry {
-        name: b.name.clone(),
-        pointer: b.name.clone(),
-        role: b.role.clone(),
-        scope: b.scope,
-        shape: b.shape.clone(),
-        elem: b.elem,
-        layout: String::new(),
-    });
-    Manifest {
-        format: crate::manifest::FORMAT,
-        cell: plan.cell.clone(),
-        dims: vec![],
-        arch: "sm_90".to_owned(),
-        buffers: buffers.collect(),
-        workspaces: vec![],
-        prologue: vec![],
-        initial: vec![],
-        launches: vec![],
-        finals: plan.finals.clone(),
-        short: vec![],
-    }
-}
 
 fn module() -> Compiled {
     Compiled::new("ptx".to_owned(), vec![], "")
@@ -100,42 +37,6 @@ fn launched(log: &Log) -> Vec<String> {
         .into_iter()
         .filter(|line| line.starts_with("launch"))
         .collect()
-}
-
-fn data(pairs: &[(u32, &[f32])]) -> BTreeMap<BufferId, Data> {
-    pairs
-        .iter()
-        .map(|(id, v)| (BufferId(*id), Data::F32(v.to_vec())))
-        .collect()
-}
-
-fn reals(out: &BTreeMap<BufferId, Data>, id: u32) -> Vec<f32> {
-    match &out[&BufferId(id)] {
-        Data::F32(v) => v.clone(),
-        Data::I32(v) => panic!("integers: {v:?}"),
-    }
-}
-
-/// `taps` of the plan's samples with n = 1: x 0, context 1, raw 2, scale 3, s0.x 4, sT.x 5, y 6.
-/// y = scale * x[t-2] (with x[t-1] left out), the window of x computed from the context.
-fn taps_manifest(plan: &Plan) -> Manifest {
-    let mut manifest = manifest(plan);
-    manifest.prologue = vec![entry("exp_scale", vec![reads(2), writes(3)], cover(Scope::Const, 1))];
-    manifest.initial = vec![entry(
-        "window_of_x",
-        vec![reads(1), writes(4), Argument::Batch],
-        cover(Scope::Batch, 1),
-    )];
-    let arguments = vec![
-        reads(0),
-        reads(4),
-        reads(3),
-        writes(6),
-        Argument::Frames,
-        Argument::Batch,
-    ];
-    manifest.launches = vec![entry("sum_taps", arguments, cover(Scope::Frame, 1))];
-    manifest
 }
 
 const TAPS: [(&str, Kernel); 3] = [
@@ -318,42 +219,6 @@ fn sixteen_bit_storage_is_converted_at_the_border() {
     let out = engine.run(2, 1, &data(&[(0, &[0.1, -3.0])])).unwrap();
     assert_eq!(reals(&out, 1), [0.099_975_586, -3.0]);
     assert!(drain(&log).contains(&"upload 4".to_owned()));
-}
-
-/// A loop of one value h, h[t-2] read: x 0, s0.h 1, sT.h 2, y 3. Words of the workspace carry the epoch of the frame.
-fn looped() -> (Plan, Manifest) {
-    let mut maker = PlanMaker::new("looped");
-    maker.input("x", &[1]);
-    maker.windows("h", 2, &[1], Initial::Fill(0.25));
-    maker.output("y", &[1]);
-    let plan = maker.0;
-    let mut manifest = manifest(&plan);
-    manifest.workspaces = vec![Workspace {
-        name: "words".to_owned(),
-        bytes_per_group: 256,
-        exchanges: 2,
-    }];
-    let arguments = vec![
-        reads(0),
-        reads(1),
-        writes(2),
-        writes(3),
-        Argument::Frames,
-        Argument::Batch,
-        Argument::Workspace(0),
-        Argument::Epoch(0),
-    ];
-    let grid = Grid::Groups {
-        batch_tile: 2,
-        blocks: 3,
-    };
-    manifest.launches = vec![entry("loop", arguments, grid)];
-    manifest.short = vec![ShortRun {
-        target: BufferId(2),
-        initial: BufferId(1),
-        frames: 2,
-    }];
-    (plan, manifest)
 }
 
 /// h = h[t-2] / 2 + x. Each group tags a word of its own with every epoch that it uses, and trusts no word whose tag is
