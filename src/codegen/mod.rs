@@ -29,3 +29,14 @@ impl Default for Target {
         }
     }
 }
+
+/// What a plan becomes.
+#[derive(Clone, Debug)]
+pub struct Emitted {
+    /// The CUDA text: compiles alone.
+    pub text: String,
+    /// How to run it, for programs.
+    pub manifest: rnnc_runtime::manifest::Manifest,
+    /// How to run it, for C.
+    pub header: String,
+}

@@ -51,7 +51,7 @@ impl Channel {
     }
 
     /// Whether an index differs between inner elements.
-    fn varies_within(&self, index: &super::Index) -> bool {
+    pub fn varies_within(&self, index: &super::Index) -> bool {
         (self.channels.len()..self.channels.len() + self.inner.len()).any(|v| index.uses(v as u8))
     }
 

@@ -46,16 +46,24 @@ pub fn is_wide(index: &Index, vars: &[Variable]) -> bool {
 /// The index as an expression.
 pub fn print(index: &Index, vars: &[Variable]) -> Expr {
     let wide = is_wide(index, vars);
-    let mut sum: Option<Expr> = None;
-    for term in &index.terms {
-        let atom = print_atom(&term.atom, vars, wide);
-        sum = Some(append(sum, &scaled(&atom, term.stride.unsigned_abs()), term.stride < 0));
+    // What is added comes first, so that no sum opens with a minus unless all of it is negative.
+    let terms = index.terms.iter().filter(|t| !is_always_zero(&t.atom, vars));
+    let mut parts: Vec<(Expr, bool)> = terms
+        .map(|t| {
+            (
+                scaled(&print_atom(&t.atom, vars, wide), t.stride.unsigned_abs()),
+                t.stride < 0,
+            )
+        })
+        .collect();
+    if index.base != 0 {
+        parts.push((constant_size(index.base.unsigned_abs()), index.base < 0));
     }
-    match sum {
-        None => constant(index.base),
-        Some(sum) if index.base == 0 => sum,
-        Some(sum) => append(Some(sum), &constant_size(index.base.unsigned_abs()), index.base < 0),
-    }
+    parts.sort_by_key(|(_, negative)| *negative);
+    let sum = parts
+        .iter()
+        .fold(None, |sum, (e, negative)| Some(append(sum, e, *negative)));
+    sum.unwrap_or_else(|| Expr::int("0"))
 }
 
 /// `copy * elements + index`: the address of an element of a copy of a shape. `copy` is a 64-bit expression.
@@ -68,15 +76,15 @@ pub fn print_within(copy: &Expr, elements: usize, index: &Index, vars: &[Variabl
     if is_zero(&start) {
         return inner;
     }
-    match index.terms.first() {
-        // The inner sum is spliced in, flat; its first term has to be positive for that.
-        Some(first) if first.stride > 0 => Expr::new(
-            format!("{} + {}", start.within(Prec::Sum), inner.text),
-            Prec::Sum,
-            Type::Int,
-        ),
-        _ => append(Some(start), &inner, false),
+    if inner.text.starts_with('-') {
+        return append(Some(start), &inner, false);
     }
+    // Spliced in flat: sums of whole numbers associate.
+    Expr::new(
+        format!("{} + {}", start.within(Prec::Sum), inner.within(Prec::Sum)),
+        Prec::Sum,
+        Type::Int,
+    )
 }
 
 /// Where a guard holds, as a truth value; `None` where it holds always.
@@ -103,6 +111,11 @@ pub fn both(a: Option<Expr>, b: Option<Expr>) -> Option<Expr> {
         (Some(a), Some(b)) => Some(Expr::infix(&a, "&&", &b, Prec::And, Type::Bool)),
         (a, b) => a.or(b),
     }
+}
+
+/// A variable of one value is 0.
+fn is_always_zero(atom: &Atom, vars: &[Variable]) -> bool {
+    matches!(atom, Atom::Var(v) if vars.get(*v as usize).is_none_or(|v| v.extent <= 1))
 }
 
 fn print_atom(atom: &Atom, vars: &[Variable], wide: bool) -> Expr {
@@ -185,7 +198,7 @@ mod tests {
     fn sums_of_strides() {
         let i = Index::var(0).times(5).add(&Index::var(1)).plus(3);
         assert_eq!(print(&i, &vars()).text, "u * 5 + n + 3");
-        assert_eq!(print(&Index::var(1).times(-2).plus(8), &vars()).text, "-(n * 2) + 8");
+        assert_eq!(print(&Index::var(1).times(-2).plus(8), &vars()).text, "8 - n * 2");
         assert_eq!(print(&Index::int(7), &vars()).text, "7");
         assert_eq!(
             print_within(&Expr::int("at"), 30, &i, &vars()).text,

@@ -1,7 +1,9 @@
 //! CUDA text. A kernel's skeleton is a template; what it computes is printed here, statement by statement.
 
+pub mod channel;
 pub mod expr;
 pub mod index;
+pub mod kernel;
 pub mod literal;
 pub mod names;
 pub mod place;
@@ -9,3 +11,4 @@ pub mod pointers;
 pub mod prelude;
 pub mod spelling;
 pub mod statements;
+pub mod templates;

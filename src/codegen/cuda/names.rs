@@ -17,7 +17,7 @@ const WORDS: &str = "alignas alignof and and_eq asm atomic_cancel atomic_commit 
 const FUNCTIONS: &str = "expf logf sqrtf fabsf tanhf sinf cosf floorf erff erfcf log1pf powf fmodf fmaxf fminf fmaf";
 
 /// Variables that the skeletons of kernels declare.
-const SKELETON: &str = "T B t at seq lane group r unit row kk count";
+const SKELETON: &str = "T B t at seq item count stride channel lane group round slot first frame later unit row";
 
 /// Gives out names, each once.
 #[derive(Clone, Debug)]
@@ -50,6 +50,11 @@ impl Names {
     /// Takes these names, whoever else had them.
     pub fn reserve<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
         self.taken.extend(names.into_iter().map(String::from));
+    }
+
+    /// Whether a name is still to be had.
+    pub fn is_free(&self, name: &str) -> bool {
+        !self.taken.contains(name)
     }
 
     /// A name as close to `wanted` as can be: with a `_` behind where it is taken, then with a number.

@@ -7,7 +7,7 @@ use super::expr::{Expr, Prec, Type};
 use super::index::{self, Variable};
 use super::pointers::Pointers;
 use super::spelling;
-use rnnc_runtime::plan::{Buffer, BufferId, Frame, Index, Load, Plan, Reg, Scope, Step, Store, StoreFrame};
+use rnnc_runtime::plan::{Buffer, BufferId, Elem, Frame, Index, Load, Plan, Reg, Scope, Step, Store, StoreFrame};
 
 /// The names of the frame and the sequence at hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,12 @@ pub struct Place<'a> {
     pub fast_math: bool,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The same place in another frame.
+    pub fn in_frame(&self, frame: FrameNames) -> Place<'a> {
+        Place { frame, ..*self }
+    }
+
     /// The expression of a step whose operands are `regs`.
     pub fn step(&self, step: &Step, regs: &dyn Fn(Reg) -> Expr) -> Expr {
         if let Some(e) = (self.leaf)(step) {
@@ -208,14 +213,16 @@ fn batches(frames: u64) -> String {
 
 fn value_type(buffer: &Buffer) -> Type {
     match buffer.elem {
-        rnnc_runtime::plan::Elem::I32 => Type::Int,
+        Elem::I32 => Type::Int,
         _ => Type::Float,
     }
 }
 
+/// What a read outside gives, in the type of the buffer's elements.
 fn zero(buffer: &Buffer) -> Expr {
-    match value_type(buffer) {
-        Type::Int => Expr::int("0"),
-        _ => Expr::number(0.0),
+    match buffer.elem {
+        Elem::I32 => Expr::int("0"),
+        Elem::F32 => Expr::number(0.0),
+        Elem::F16 | Elem::Bf16 => Expr::float(format!("{}(0.0f)", super::pointers::element_type(buffer.elem))),
     }
 }

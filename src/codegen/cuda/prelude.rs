@@ -24,6 +24,7 @@ const FILES: &[(For, &str)] = &[
     (For::Below(80), include_str!("prelude/bf16_sm75.cu")),
     (For::Any, include_str!("prelude/math.cu")),
     (For::Any, include_str!("prelude/math_fast.cu")),
+    (For::Any, include_str!("prelude/lanes.cu")),
 ];
 
 /// A function, type or macro.

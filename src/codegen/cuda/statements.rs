@@ -45,6 +45,11 @@ impl<'a> Statements<'a> {
             .unwrap_or_else(|| Expr::float("undefined"))
     }
 
+    /// What a register is called if the user has no name for it.
+    pub fn suggest(&mut self, reg: Reg, name: &'a str) {
+        self.named[reg.0 as usize].get_or_insert(name);
+    }
+
     /// Says from outside what a register is called.
     pub fn set(&mut self, reg: Reg, e: Expr) {
         self.exprs[reg.0 as usize] = Some(e);
@@ -81,6 +86,11 @@ impl<'a> Statements<'a> {
             return;
         }
         let e = self.expr(reg, place);
+        self.settle(reg, e, place, names, lines);
+    }
+
+    /// Gives a register this expression: as part of what uses it, or by a statement appended to `lines`.
+    pub fn settle(&mut self, reg: Reg, e: Expr, place: &Place, names: &mut Names, lines: &mut Vec<String>) {
         if self.stays_inline(reg, &e, place) {
             self.set(reg, e);
         } else {
@@ -98,7 +108,7 @@ impl<'a> Statements<'a> {
     fn stays_inline(&self, reg: Reg, e: &Expr, place: &Place) -> bool {
         let i = reg.0 as usize;
         let step = &self.body.steps[i];
-        if matches!(step, Step::Const(_) | Step::Number(_)) || identifier(&e.text) == e.text {
+        if matches!(step, Step::Const(_) | Step::Number(_) | Step::Carried { .. }) || identifier(&e.text) == e.text {
             return true;
         }
         // A parameter's element needs no second name.
@@ -122,7 +132,7 @@ impl<'a> Statements<'a> {
             None => lines.push(statement),
             Some(condition) => {
                 lines.push(format!("if ({}) {{", condition.text));
-                lines.push(format!("    {statement}"));
+                lines.push(statement);
                 lines.push("}".to_string());
             }
         }

@@ -1,0 +1,2 @@
+{{ comment }}
+{{ prelude }}{{ kernels }}
