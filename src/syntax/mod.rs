@@ -2,6 +2,7 @@
 
 pub mod ast;
 mod expr;
+mod format;
 mod items;
 mod parser;
 mod recover;
@@ -37,6 +38,15 @@ pub fn parse(bytes: &[u8]) -> (ast::File, Diagnostics) {
     }
     diagnostics.sort();
     (file, diagnostics)
+}
+
+/// The canonical form of a file that parses: fixed layout, every comment in its place. The messages otherwise.
+pub fn format(bytes: &[u8]) -> Result<String, Diagnostics> {
+    let (file, diagnostics) = parse(bytes);
+    match text(bytes) {
+        Ok(source) if !diagnostics.has_errors() => Ok(format::format(&file, source)),
+        _ => Err(diagnostics),
+    }
 }
 
 /// The file as text, if it is text and not too long.

@@ -163,6 +163,9 @@ fn the_rest_of_the_file_is_parsed() {
     assert_eq!(items(&file), 3);
 }
 
+/// Far above what a linear parser needs for a megabyte on a busy machine, far below what a quadratic one takes.
+const LIMIT: Duration = Duration::from_secs(5);
+
 #[test]
 fn faulty_files_of_any_size_are_parsed_fast() {
     let body = |line: &str, n: usize| format!("cell c(H) {{\n{}\n}}", line.repeat(n));
@@ -188,17 +191,12 @@ fn faulty_files_of_any_size_are_parsed_fast() {
     for source in sources {
         let start = Instant::now();
         let (_, diagnostics) = parse(source.as_bytes());
-        assert!(
-            start.elapsed() < Duration::from_secs(1),
-            "{:?} for {:?}",
-            start.elapsed(),
-            &source[..20]
-        );
+        assert!(start.elapsed() < LIMIT, "{:?} for {:?}", start.elapsed(), &source[..20]);
         assert!(diagnostics.0.len() <= 200);
         let start = Instant::now();
         assert!(render(&diagnostics, "f", &source, false).len() < 200_000);
         assert!(
-            start.elapsed() < Duration::from_secs(1),
+            start.elapsed() < LIMIT,
             "{:?} to render {:?}",
             start.elapsed(),
             &source[..20]
