@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod cuda;
+pub mod doctor;
 pub mod engine;
 pub mod exec;
 pub mod given;
