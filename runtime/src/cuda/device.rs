@@ -1,9 +1,10 @@
 //! One GPU of the machine, through the driver: one stream, on which everything happens in order.
 
 use super::CudaError;
+use super::blaslt::CublasLt;
 use super::probe::{failed, start, words};
 use crate::engine::RunError;
-use crate::exec::{Arg, Gpu, LaunchShape, Limits, Word};
+use crate::exec::{Arg, Gemm, Gpu, LaunchShape, Limits, Word};
 use crate::nvrtc::{Compiled, Version};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute_enum as FunctionAttribute};
 use cudarc::driver::{
@@ -21,6 +22,8 @@ const DEFAULT_SHARED: u32 = 48 << 10;
 pub struct Cuda {
     ordinal: usize,
     limits: Limits,
+    /// None before the first product; then whether there is a library.
+    library: Option<Option<CublasLt>>,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
 }
@@ -44,6 +47,7 @@ impl Cuda {
         Ok(Cuda {
             ordinal,
             limits,
+            library: None,
             context,
             stream,
         })
@@ -233,6 +237,15 @@ impl Gpu for Cuda {
             }
         };
         launched.map(drop).map_err(|e| self.error("launch a kernel", e))
+    }
+
+    fn gemm(&mut self, gemm: &Gemm<'_, CudaSlice<u8>>) -> Result<bool, RunError> {
+        self.context
+            .bind_to_thread()
+            .map_err(|e| self.error("use the context", e))?;
+        let open = || CublasLt::open(&self.stream, &self.limits.arch);
+        let library = self.library.get_or_insert_with(open);
+        Ok(library.as_ref().is_some_and(|library| library.gemm(gemm).is_ok()))
     }
 
     fn synchronize(&mut self) -> Result<(), RunError> {

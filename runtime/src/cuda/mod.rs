@@ -3,6 +3,7 @@
 //! The driver is loaded when a device is first asked for, never linked: on a machine without one everything else works,
 //! and [`Cuda::open`] says what is missing. Nothing here panics for want of a library.
 
+mod blaslt;
 mod device;
 mod probe;
 

@@ -40,10 +40,10 @@ int cuStreamDestroy_v2(void *s) { return OK; }
 int cuStreamSynchronize(void *s) { return OK; }
 static void must_be_bound(void) { if (current != &context) abort(); }
 
-/* Memory: poisoned when new, at most 4 MB in one piece. */
+/* Memory: poisoned when new, at most 32 MB in one piece. */
 int cuMemAllocAsync(address *out, size_t bytes, void *s) {
   must_be_bound();
-  if (bytes > 1 << 22) return OUT_OF_MEMORY;
+  if (bytes > 32 << 20) return OUT_OF_MEMORY;
   *out = (address)malloc(bytes);
   memset((void *)*out, 0xcd, bytes);
   return OK;

@@ -5,11 +5,12 @@
 use super::{Cuda, CudaError, probe};
 use crate::engine::{Engine, RunError};
 use crate::exec::GpuEngine;
-use crate::exec::samples::{data, looped, reals, taps_manifest};
+use crate::exec::samples::{data, looped, one_product, reals, taps_manifest};
 use crate::manifest::Manifest;
 use crate::nvrtc::Compiled;
 use crate::plan::Plan;
 use crate::plan::samples::taps;
+use std::path::Path;
 use std::process::Command;
 
 /// Set in the process that runs on the stand-in.
@@ -21,19 +22,14 @@ fn the_device_drives_the_driver() {
         return on_the_stand_in();
     }
     let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("stand_in.c");
-    std::fs::write(&source, include_str!("stand_in.c")).unwrap();
-    let library = folder.path().join("libcuda.so.1");
-    let mut compile = Command::new("cc");
-    compile
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .arg("-lm");
-    assert!(compile.status().unwrap().success());
+    compile(folder.path(), "libcuda.so.1", include_str!("stand_in.c"));
+    compile(folder.path(), "libcublasLt.so", include_str!("stand_in_blaslt.c"));
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "cuda::tests::the_device_drives_the_driver", "--nocapture"]);
-    child.env(CHILD, "1").env("LD_LIBRARY_PATH", folder.path());
+    child
+        .env(CHILD, "1")
+        .env("LD_LIBRARY_PATH", folder.path())
+        .env_remove("RNNC_CUBLASLT");
     let output = child.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -48,8 +44,20 @@ fn the_device_drives_the_driver() {
     assert_eq!(calls, CALLS);
 }
 
+fn compile(folder: &Path, name: &str, text: &str) {
+    let source = folder.join(name).with_extension("c");
+    std::fs::write(&source, text).unwrap();
+    let mut compile = Command::new("cc");
+    compile
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(folder.join(name))
+        .arg(&source)
+        .arg("-lm");
+    assert!(compile.status().unwrap().success());
+}
+
 /// What the stand-in is to see.
-const CALLS: [&str; 9] = [
+const CALLS: [&str; 10] = [
     "launch exp_scale 1 x 64, 128 bytes",
     "launch window_of_x 1 x 64, 128 bytes",
     "launch sum_taps 1 x 64, 128 bytes",
@@ -60,6 +68,7 @@ const CALLS: [&str; 9] = [
     "cooperative launch loop 3 x 64, 100000 bytes, T 3, B 1, epoch 0",
     "cooperative launch loop 6 x 64, 100000 bytes, T 2, B 3, epoch 0",
     "cooperative launch loop 3 x 64, 100000 bytes, T 3, B 1, epoch 4",
+    "cublaslt launch 2 x 2 x 3 with bias",
 ];
 
 fn module() -> Compiled {
@@ -87,7 +96,21 @@ fn on_the_stand_in() {
     ));
     computes();
     loops();
+    multiplies();
     refuses();
+}
+
+/// By the library: the weight starts at an odd element, the result in the middle of a row.
+fn multiplies() {
+    let (plan, manifest) = one_product();
+    let mut engine = open(&plan, &manifest, &module()).unwrap();
+    let weight: Vec<f32> = (0..8).map(|i| i as f32).collect();
+    engine.set_params(&data(&[(1, &weight), (2, &[0.5, -0.5])])).unwrap();
+    let out = engine
+        .run(2, 1, &data(&[(0, &[1.0, 10.0, 100.0, 2.0, 20.0, 200.0])]))
+        .unwrap();
+    let y = reals(&out, 3);
+    assert_eq!([y[1], y[2], y[4], y[5]], [321.5, 764.5, 642.5, 1529.5]);
 }
 
 fn computes() {
@@ -103,12 +126,10 @@ fn computes() {
         .run(1, 2, &data(&[(0, &[1.0, 2.0]), (1, &[10.0, 20.0])]))
         .unwrap();
     assert_eq!(reals(&out, 5), [5.0, 10.0, 1.0, 2.0]);
-    let large = vec![0.0; 1 << 21];
-    let error = engine
-        .run(1 << 21, 1, &data(&[(0, &large), (1, &[1.0])]))
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("no room for 8388608 bytes"), "{error}");
+    let large = vec![0.0; 1 << 24];
+    let refused = engine.run(1 << 24, 1, &data(&[(0, &large), (1, &[1.0])])).err();
+    let error = refused.map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains("no room for 67108864 bytes"), "{error}");
 }
 
 fn loops() {

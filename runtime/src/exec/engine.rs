@@ -3,6 +3,7 @@
 use super::Gpu;
 use super::buffers::Buffers;
 use super::launch::{self, Exchange, Ready};
+use super::library::{self, PlainProduct};
 use crate::engine::{Data, Engine, RunError};
 use crate::given;
 use crate::manifest::Manifest;
@@ -18,6 +19,8 @@ pub struct GpuEngine<G: Gpu> {
     prologue: Vec<Ready<G>>,
     initial: Vec<Ready<G>>,
     launches: Vec<Ready<G>>,
+    /// For each launch: what a library may do instead.
+    products: Vec<Option<PlainProduct>>,
     _module: G::Module,
     plan: Plan,
     manifest: Manifest,
@@ -36,12 +39,18 @@ impl<G: Gpu> GpuEngine<G> {
         let prologue = launch::prepare(&mut gpu, &loaded, &manifest.prologue)?;
         let initial = launch::prepare(&mut gpu, &loaded, &manifest.initial)?;
         let launches = launch::prepare(&mut gpu, &loaded, &manifest.launches)?;
+        let products = manifest
+            .launches
+            .iter()
+            .map(|m| plan.launches.iter().find(|l| l.name == m.kernel));
+        let products = products.map(|l| library::plain(&plan, l?)).collect();
         Ok(GpuEngine {
             buffers: Buffers::new(&plan),
             exchanges: Exchange::all(&manifest),
             prologue,
             initial,
             launches,
+            products,
             _module: loaded,
             plan,
             manifest,
@@ -175,8 +184,14 @@ impl<G: Gpu> Engine for GpuEngine<G> {
         self.buffers.reserve_all(&mut self.gpu, &self.plan, run)?;
         self.upload(given, |role| *role == Role::Input)?;
         self.windows(run, given)?;
-        for ready in &self.launches {
-            launch::run(&mut self.gpu, ready, &self.buffers, &mut self.exchanges, run)?;
+        for (ready, product) in self.launches.iter().zip(&self.products) {
+            let done = match product {
+                Some(product) => library::run(&mut self.gpu, product, &self.buffers, run)?,
+                None => false,
+            };
+            if !done {
+                launch::run(&mut self.gpu, ready, &self.buffers, &mut self.exchanges, run)?;
+            }
         }
         self.finals(run)?;
         self.results(run)

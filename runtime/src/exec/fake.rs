@@ -1,6 +1,6 @@
 //! A GPU in the test's own memory: kernels are Rust functions, every call is recorded, fresh memory is poisoned.
 
-use super::{Arg, Gpu, LaunchShape, Limits, Word};
+use super::{Arg, Gemm, Gpu, LaunchShape, Limits, Word};
 use crate::engine::RunError;
 use crate::nvrtc::Compiled;
 use std::collections::BTreeMap;
@@ -76,6 +76,8 @@ pub(super) struct Fake {
     limits: Limits,
     /// Blocks that fit at once.
     resident: u64,
+    /// Whether there is a library for products.
+    pub(super) has_library: bool,
     log: Log,
 }
 
@@ -93,6 +95,7 @@ impl Fake {
                 driver: None,
             },
             resident,
+            has_library: false,
             log: Arc::clone(&log),
         };
         (fake, log)
@@ -185,6 +188,27 @@ impl Gpu for Fake {
         }
         self.kernels[function](&Call { shape, arguments });
         Ok(())
+    }
+
+    fn gemm(&mut self, gemm: &Gemm<'_, Memory>) -> Result<bool, RunError> {
+        if !self.has_library {
+            return Ok(false);
+        }
+        self.note(format!("gemm {} x {} x {}", gemm.count, gemm.rows, gemm.inner));
+        for i in 0..gemm.count {
+            for r in 0..gemm.rows {
+                let term = |k: usize| {
+                    let weight = gemm.weight.memory.get(gemm.weight.offset + r * gemm.weight.stride + k);
+                    weight * gemm.x.memory.get(gemm.x.offset + i * gemm.x.stride + k)
+                };
+                let bias = gemm.bias.as_ref().map_or(0.0, |b| b.memory.get(b.offset + r));
+                let sum: f32 = (0..gemm.inner).map(term).sum();
+                gemm.out
+                    .memory
+                    .set(gemm.out.offset + i * gemm.out.stride + r, sum + bias);
+            }
+        }
+        Ok(true)
     }
 
     fn synchronize(&mut self) -> Result<(), RunError> {

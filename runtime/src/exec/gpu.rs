@@ -45,6 +45,36 @@ pub enum Arg<'a, M> {
     Unsigned(u32),
 }
 
+/// Part of a row-major matrix of f32, or a vector.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a, M> {
+    /// Where it lies.
+    pub memory: &'a M,
+    /// Elements before its first.
+    pub offset: usize,
+    /// Elements from row to row.
+    pub stride: usize,
+}
+
+/// A product in f32: `out[i, r] = sum over k of x[i, k] * weight[r, k] + bias[r]`.
+#[derive(Debug)]
+pub struct Gemm<'a, M> {
+    /// `count` rows of `inner`.
+    pub x: Rows<'a, M>,
+    /// `rows` rows of `inner`.
+    pub weight: Rows<'a, M>,
+    /// `rows` elements, if there is one.
+    pub bias: Option<Rows<'a, M>>,
+    /// `count` rows of `rows`; written.
+    pub out: Rows<'a, M>,
+    /// Frames times sequences.
+    pub count: usize,
+    /// Outputs of each.
+    pub rows: usize,
+    /// Terms of each sum.
+    pub inner: usize,
+}
+
 /// A pattern that memory is filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
@@ -144,6 +174,16 @@ pub trait Gpu: Send {
         shape: LaunchShape,
         arguments: &[Arg<'_, Self::Memory>],
     ) -> Result<(), RunError>;
+
+    /// Does a product with a library, to the accuracy of f32 arithmetic. False, with nothing done that matters, where there
+    /// is no library or it declines: the plan's own kernel runs then.
+    ///
+    /// # Errors
+    /// The device fails.
+    fn gemm(&mut self, gemm: &Gemm<'_, Self::Memory>) -> Result<bool, RunError> {
+        let _ = gemm;
+        Ok(false)
+    }
 
     /// Waits for everything.
     ///

@@ -10,6 +10,7 @@ mod bytes;
 mod engine;
 mod gpu;
 mod launch;
+mod library;
 
 #[cfg(test)]
 mod fake;
@@ -19,4 +20,4 @@ pub(crate) mod samples;
 mod tests;
 
 pub use engine::GpuEngine;
-pub use gpu::{Arg, Gpu, LaunchShape, Limits, Word};
+pub use gpu::{Arg, Gemm, Gpu, LaunchShape, Limits, Rows, Word};

@@ -2,8 +2,8 @@
 
 use crate::engine::Data;
 use crate::manifest::{Argument, BufferEntry, Family, Grid, KernelLaunch, Manifest, ShortRun, Workspace};
-use crate::plan::samples::PlanMaker;
-use crate::plan::{BufferId, Initial, Plan, Scope};
+use crate::plan::samples::{NOW, PlanMaker, biased, plain_operand};
+use crate::plan::{BufferId, Index, Initial, Kernel, Plan, Product, Scope, Segment, Weight};
 use std::collections::BTreeMap;
 
 pub(crate) fn entry(kernel: &str, arguments: Vec<Argument>, grid: Grid) -> KernelLaunch {
@@ -139,5 +139,37 @@ pub(crate) fn looped() -> (Plan, Manifest) {
         initial: BufferId(1),
         frames: 2,
     }];
+    (plan, manifest)
+}
+
+/// A plan of one product, `y[1..3] = W x + b` with `x: [3]`, W two rows of `[_, 4]` and y one element wider than the result:
+/// x 0, W 1, b 2, y 3; and its manifest.
+pub(crate) fn one_product() -> (Plan, Manifest) {
+    let mut maker = PlanMaker::new("one_product");
+    let x = maker.input("x", &[3]);
+    let weight = maker.param("W", &[2, 4]);
+    let bias = maker.param("b", &[2]);
+    let y = maker.output("y", &[3]);
+    let mut body = biased(bias, y);
+    body.stores[0].index = Index::var(0).plus(1);
+    let product = Product {
+        scope: Scope::Frame,
+        operands: vec![plain_operand(x, NOW, 3)],
+        segments: vec![Segment {
+            rows: 2,
+            weights: vec![Weight {
+                buffer: weight,
+                offset: 1,
+                row_stride: 4,
+                k_stride: 1,
+            }],
+            body,
+        }],
+    };
+    maker.run("product", Kernel::Product(product));
+    let plan = maker.0;
+    let mut manifest = manifest(&plan);
+    let arguments = vec![reads(0), reads(1), reads(2), writes(3), Argument::Frames];
+    manifest.launches = vec![entry("product", arguments, cover(Scope::Frame, 2))];
     (plan, manifest)
 }

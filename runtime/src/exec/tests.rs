@@ -1,7 +1,7 @@
 //! The engine against a GPU whose kernels are Rust functions: order, arguments, windows, epochs, reuse, refusals.
 
 use super::fake::{Call, Fake, Kernel, Log};
-use super::samples::{cover, data, entry, looped, manifest, reads, reals, taps_manifest, writes};
+use super::samples::{cover, data, entry, looped, manifest, one_product, reads, reals, taps_manifest, writes};
 use super::*;
 use crate::engine::{Data, Engine, RunError};
 use crate::manifest::{Argument, Manifest};
@@ -318,4 +318,36 @@ fn a_device_that_cannot_hold_the_blocks_is_refused() {
         .unwrap()
         .to_string();
     assert!(error.starts_with("fake:0 cannot run this cell: the 3 blocks of loop must run at once, and it holds 2"));
+}
+
+#[test]
+fn a_library_does_plain_products_and_the_kernel_the_rest() {
+    let (plan, manifest) = one_product();
+    let kernel: Kernel = |call| {
+        for t in 0..call.int(4) {
+            for r in 0..2 {
+                let term = |k: usize| call.memory(1).get(1 + r * 4 + k) * call.memory(0).get(t * 3 + k);
+                let sum: f32 = (0..3).map(term).sum();
+                call.memory(3).set(t * 3 + 1 + r, sum + call.memory(2).get(r));
+            }
+        }
+    };
+    let mut results = Vec::new();
+    for (has_library, expected) in [(false, "launch product 1x64"), (true, "gemm 2 x 2 x 3")] {
+        let (mut gpu, log) = Fake::new(0, &[("product", kernel)]);
+        gpu.has_library = has_library;
+        let mut engine = GpuEngine::new(gpu, plan.clone(), manifest.clone(), &module()).unwrap();
+        let weight: Vec<f32> = (0..8).map(|i| i as f32).collect();
+        engine.set_params(&data(&[(1, &weight), (2, &[0.5, -0.5])])).unwrap();
+        let out = engine
+            .run(2, 1, &data(&[(0, &[1.0, 10.0, 100.0, 2.0, 20.0, 200.0])]))
+            .unwrap();
+        let work = drain(&log)
+            .into_iter()
+            .filter(|l| l.starts_with("launch") || l.starts_with("gemm"));
+        assert_eq!(work.collect::<Vec<_>>(), [expected]);
+        let y = reals(&out, 3);
+        results.push([y[1], y[2], y[4], y[5]]);
+    }
+    assert_eq!(results, [[321.5, 764.5, 642.5, 1529.5]; 2]);
 }
