@@ -31,9 +31,9 @@ pub const PASSES: &[Pass] = &[
     ("prune", prune::run),
     ("fold", fold::run),
     ("share", share::run),
-    // Before gates are told apart, so that one sum is regrouped instead of four.
-    ("hoist", hoist::run),
     ("split_products", split_products::run),
+    // After gates were told apart, for only then are the two sums that make up a gate one.
+    ("hoist", hoist::run),
     ("merge_products", merge_products::run),
     // What the passes before laid bare.
     ("fold", fold::run),

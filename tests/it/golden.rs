@@ -1,8 +1,8 @@
 //! Published cells: the text of `examples/cells` lowered, checked and evaluated against numbers from PyTorch in f64.
 
-use rnnc::ir::{Graph, Name, NodeId, Op};
-use rnnc::reference::Tensor;
-use safetensors::{Dtype, SafeTensors};
+use crate::support::{Tensors, farthest, read_tensors};
+use rnnc::ir::{Graph, Name, NodeId, Op, print::print, verify::verify};
+use rnnc::{reference, transform};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -52,42 +52,59 @@ pub fn lower(name: &str, text: &str) -> Graph {
     graph
 }
 
-/// All tensors of a file, in f64.
-pub fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
-    let bytes = std::fs::read(path).unwrap();
-    let file = SafeTensors::deserialize(&bytes).unwrap();
-    let tensors = file.tensors().into_iter().map(|(name, view)| {
-        assert_eq!(view.dtype(), Dtype::F64, "{name}");
-        let data = view
-            .data()
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|b| f64::from_le_bytes(*b))
-            .collect();
-        let shape = view.shape().to_vec();
-        (name, Tensor { shape, data })
-    });
-    tensors.collect()
+/// A golden cell with its data.
+pub struct Case {
+    /// The stem of its files.
+    pub name: String,
+    /// Lowered, not transformed.
+    pub graph: Graph,
+    /// Values of the dimensions.
+    pub dims: BTreeMap<Name, i64>,
+    /// T.
+    pub frames: usize,
+    /// B.
+    pub batch: usize,
+    /// Tensors under `x. p. s0.`.
+    pub given: Tensors,
+    /// Tensors under `y. sT.`.
+    pub expected: Tensors,
 }
 
-/// Relative error of the norm; absolute where the expected norm is zero.
-pub fn error(expected: &Tensor, got: &Tensor) -> f64 {
-    assert_eq!(expected.shape, got.shape);
-    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
-    let apart = norm(&mut expected.data.iter().zip(&got.data).map(|(a, b)| a - b));
-    let whole = norm(&mut expected.data.iter().copied());
-    if whole == 0.0 { apart } else { apart / whole }
+/// Every golden cell, or none where the data is absent.
+pub fn cases() -> Vec<Case> {
+    cells().iter().map_while(|(name, text)| case(name, text)).collect()
 }
 
-fn golden(name: &str) -> Option<(serde_json::Value, BTreeMap<String, Tensor>)> {
+fn case(name: &str, text: &str) -> Option<Case> {
+    let (about, data) = golden(name)?;
+    let number = |key: &str| about[key].as_u64().unwrap() as usize;
+    let dims = about["dims"].as_object().unwrap().iter();
+    let pick = |prefixes: &[&str]| -> Tensors {
+        let wanted = |key: &str| prefixes.iter().any(|p| key.starts_with(p));
+        data.iter()
+            .filter(|(k, _)| wanted(k))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
+    };
+    Some(Case {
+        name: name.to_owned(),
+        graph: lower(name, text),
+        dims: dims.map(|(k, v)| (k.as_str().into(), v.as_i64().unwrap())).collect(),
+        frames: number("T"),
+        batch: number("B"),
+        given: pick(&["x.", "p.", "s0."]),
+        expected: pick(&["y.", "sT."]),
+    })
+}
+
+fn golden(name: &str) -> Option<(serde_json::Value, Tensors)> {
     let folder = folder()?;
     let json = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
-    let data = tensors(&folder.join(format!("{name}.safetensors")));
+    let data = read_tensors(&folder.join(format!("{name}.safetensors")));
     Some((serde_json::from_str(&json).unwrap(), data))
 }
 
-fn with_prefix<'t>(tensors: &'t BTreeMap<String, Tensor>, prefix: &str) -> Vec<&'t str> {
+fn with_prefix<'t>(tensors: &'t Tensors, prefix: &str) -> Vec<&'t str> {
     tensors.keys().filter_map(|k| k.strip_prefix(prefix)).collect()
 }
 
@@ -146,30 +163,48 @@ fn windows_are_those_of_the_golden_tensors() {
 
 #[test]
 fn the_reference_reproduces_pytorch() {
-    for (name, text) in cells() {
-        let graph = lower(&name, &text);
-        let Some((about, data)) = golden(&name) else { return };
-        let dims: BTreeMap<Name, i64> = about["dims"]
-            .as_object()
-            .unwrap()
-            .iter()
-            .map(|(k, v)| (k.as_str().into(), v.as_i64().unwrap()))
-            .collect();
-        let number = |key: &str| about[key].as_u64().unwrap() as usize;
-        let given: BTreeMap<String, Tensor> = data
-            .iter()
-            .filter(|(k, _)| ["x.", "p.", "s0."].iter().any(|prefix| k.starts_with(prefix)))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        let found = rnnc::reference::evaluate(&graph, &dims, number("T"), number("B"), &given).unwrap();
-        let expected: Vec<&String> = data
-            .keys()
-            .filter(|k| k.starts_with("y.") || k.starts_with("sT."))
-            .collect();
-        assert!(!expected.is_empty());
-        for key in expected {
-            let error = error(&data[key], &found[key]);
-            assert!(error <= TOLERANCE, "{name} {key}: {error:e}");
+    for case in cases() {
+        assert!(!case.expected.is_empty());
+        let got = reference::evaluate(&case.graph, &case.dims, case.frames, case.batch, &case.given);
+        let (key, error) = farthest(&got.unwrap(), &case.expected);
+        assert!(error <= TOLERANCE, "{} {key}: {error:e}", case.name);
+    }
+}
+
+#[test]
+fn every_pass_keeps_the_golden_values() {
+    for mut case in cases() {
+        for (pass, run) in transform::PASSES {
+            run(&mut case.graph);
+            assert_eq!(verify(&case.graph), Ok(()), "{} after {pass}", case.name);
+            let got = reference::evaluate(&case.graph, &case.dims, case.frames, case.batch, &case.given);
+            let (key, error) = farthest(&got.unwrap(), &case.expected);
+            assert!(error <= TOLERANCE, "{} {key} after {pass}: {error:e}", case.name);
         }
+    }
+}
+
+/// What the passes make of a few cells, before and after.
+#[test]
+fn graphs_before_and_after_the_passes() {
+    let texts = cells();
+    for name in [
+        "gru",
+        "lstm_layer_norm",
+        "mamba_s6",
+        "mlstm",
+        "slstm",
+        "hrnn",
+        "delay_graph",
+        "lru",
+    ] {
+        let mut graph = lower(name, &texts[name]);
+        let before = print(&graph);
+        let applied: Vec<String> = transform::run(&mut graph)
+            .iter()
+            .map(|a| format!("{} {}", a.pass, a.changes))
+            .collect();
+        let text = format!("{}\n{before}\n{}\n\n{}", texts[name], applied.join(", "), print(&graph));
+        insta::assert_snapshot!(format!("passes_{name}"), text);
     }
 }
