@@ -68,11 +68,66 @@ impl Index {
             }
         }
         terms.retain(|t| t.stride != 0);
-        terms.sort();
-        Index {
+        let mut sum = Index {
             base: self.base + other.base,
             terms,
+        };
+        while let Some(joined) = sum.join_quotient_and_remainder() {
+            sum = joined;
         }
+        sum.terms.sort();
+        sum
+    }
+
+    /// `(x / d) % m + m * ((x / (d m)) % n)` is `(x / d) % (m n)`: so a view and its inverse cancel.
+    fn join_quotient_and_remainder(&self) -> Option<Index> {
+        for (i, low) in self.terms.iter().enumerate() {
+            let Atom::DivMod {
+                of,
+                div,
+                modulo: Some(m),
+            } = &low.atom
+            else {
+                continue;
+            };
+            for (j, high) in self.terms.iter().enumerate() {
+                let Atom::DivMod {
+                    of: same,
+                    div: high_div,
+                    modulo: rest,
+                } = &high.atom
+                else {
+                    continue;
+                };
+                if i == j || same != of || *high_div != div * m || high.stride != low.stride * m {
+                    continue;
+                }
+                let terms = self.terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j);
+                let kept = Index {
+                    base: self.base,
+                    terms: terms.map(|(_, t)| t.clone()).collect(),
+                };
+                let joined = match (*div, rest) {
+                    (1, None) => of.times(low.stride),
+                    (div, rest) => {
+                        let atom = Atom::DivMod {
+                            of: of.clone(),
+                            div,
+                            modulo: rest.map(|n| n * m),
+                        };
+                        Index {
+                            base: 0,
+                            terms: vec![Term {
+                                atom,
+                                stride: low.stride,
+                            }],
+                        }
+                    }
+                };
+                return Some(kept.add(&joined));
+            }
+        }
+        None
     }
 
     /// The sum with a number.
