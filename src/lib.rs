@@ -3,6 +3,7 @@
 pub mod analysis;
 pub mod codegen;
 pub mod diagnostics;
+pub mod driver;
 pub mod ir;
 pub mod lower;
 pub mod reference;

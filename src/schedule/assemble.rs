@@ -130,9 +130,9 @@ fn identifier(name: &str) -> String {
 /// A launch waits for those before it that write what it reads.
 fn depend(list: &mut [Launch]) {
     let written: Vec<BTreeSet<_>> = list.iter().map(Launch::writes).collect();
-    for i in 0..list.len() {
-        let read = list[i].reads();
-        list[i].after = (0..i).filter(|j| !written[*j].is_disjoint(&read)).collect();
+    for (i, launch) in list.iter_mut().enumerate() {
+        let read = launch.reads();
+        launch.after = (0..i).filter(|j| !written[*j].is_disjoint(&read)).collect();
     }
 }
 

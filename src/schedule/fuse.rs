@@ -74,7 +74,7 @@ pub struct Fusion<'a> {
     needs: Vec<Need>,
     by_shape: BTreeMap<(Kind, usize, Vec<usize>), GroupId>,
     by_operand: BTreeMap<(Kind, usize, NodeId), GroupId>,
-    by_vectors: BTreeMap<(Kind, usize, Vec<Read>), GroupId>,
+    by_vectors: BTreeMap<(Kind, usize, Vec<(Read, bool)>), GroupId>,
 }
 
 /// What a node's value needs.
@@ -335,11 +335,12 @@ impl Fusion<'_> {
 
     /// The axes of a group that runs by channels, if it can.
     pub fn channels(&self, nodes: &BTreeSet<NodeId>, sequential: bool) -> Option<super::classes::Classes> {
+        // Vectors from outside tie axes together that meet nowhere else, unless one is used along two axes.
+        let found = classes(self.graph, self.shapes, nodes, true)
+            .or_else(|| classes(self.graph, self.shapes, nodes, false))?;
         if !sequential {
-            return classes(self.graph, self.shapes, nodes, true)
-                .or_else(|| classes(self.graph, self.shapes, nodes, false));
+            return Some(found);
         }
-        let found = classes(self.graph, self.shapes, nodes, false)?;
         (self.carried_registers(nodes, &found) <= MAX_CARRIED).then_some(found)
     }
 
@@ -390,10 +391,9 @@ impl Fusion<'_> {
         let kind = self.graph.node(id).kind;
         let need = self.need_of_operands(id);
         self.needs[id.index()] = need.clone();
-        if let Some(group) = need.live.first().copied().filter(|_| need.live.len() == 1) {
-            if need.level <= self.groups[group].level && self.attach_fold(group, id) {
-                return;
-            }
+        let single = need.live.first().copied().filter(|_| need.live.len() == 1);
+        if single.is_some_and(|group| need.level <= self.groups[group].level && self.attach_fold(group, id)) {
+            return;
         }
         let level = self.spill(id);
         let operand = self.graph.operands(id)[0].node;
@@ -464,7 +464,7 @@ impl Fusion<'_> {
         }
         let mut level = need.level;
         for read in outside {
-            level = level.max(self.into_memory(Kind::Frame, read));
+            level = level.max(self.through_memory(Kind::Frame, read));
         }
         let group = self.group(Kind::Frame, level, if by_channels { Form::Scan } else { Form::Loop });
         self.groups[group].recurrences.push(recurrence);
@@ -498,7 +498,7 @@ impl Fusion<'_> {
     }
 
     /// Has everything live below a read stored; the level from which the read can be computed.
-    fn into_memory(&mut self, kind: Kind, read: Read) -> usize {
+    fn through_memory(&mut self, kind: Kind, read: Read) -> usize {
         let need = self.need(kind, read);
         if need.live.is_empty() {
             return need.level;
@@ -516,7 +516,7 @@ impl Fusion<'_> {
         for part in &found.parts {
             level = level.max(self.vector(kind, part.vector));
         }
-        let vectors: Vec<Read> = found.parts.iter().map(|p| p.vector).collect();
+        let vectors = found.parts.iter().map(|p| (p.vector, p.negated)).collect();
         let key = (kind, level, vectors);
         let group = match self.by_vectors.get(&key) {
             Some(group) => *group,
@@ -545,7 +545,7 @@ impl Fusion<'_> {
             .filter(|g| need.level <= self.groups[*g].level)
             .and_then(|g| self.attach(g, read.node));
         if attached.is_none() && self.is_cheap(read.node) {
-            return self.into_memory(kind, read);
+            return self.through_memory(kind, read);
         }
         let group = self.store(read.node);
         self.groups[group].level + 1

@@ -26,6 +26,8 @@ pub struct Part {
     pub weight: Read,
     /// Its other operand.
     pub vector: Read,
+    /// Whether it is subtracted from what comes before it.
+    pub negated: bool,
 }
 
 /// A constant matrix, affine in row (variable 0) and column (variable 1).
@@ -103,6 +105,7 @@ impl Finder<'_> {
             contract: id,
             weight: operands[w],
             vector: operands[v],
+            negated: false,
         };
         (fits && matrix(self.graph, self.shapes, self.stored, &part).is_some_and(|m| m.is_affine())).then_some(part)
     }
@@ -120,7 +123,12 @@ impl Finder<'_> {
             if !self.may_follow(found.result, reader) {
                 break;
             }
-            let is_sum = matches!(op, Op::Binary(Binary::Add));
+            let is_sum = match op {
+                Op::Binary(Binary::Add) => true,
+                Op::Binary(Binary::Sub) => port == 0,
+                _ => false,
+            };
+            let subtracts = matches!(op, Op::Binary(Binary::Sub));
             let others: Vec<Read> = self.other_operands(reader, port);
             let added = if is_sum && only_sums {
                 self.added_part(&others)
@@ -132,7 +140,10 @@ impl Finder<'_> {
             }
             if let Some(part) = added {
                 inside.push(part.contract);
-                found.parts.push(part);
+                found.parts.push(Part {
+                    negated: subtracts,
+                    ..part
+                });
             }
             only_sums &= is_sum;
             inside.push(found.result);

@@ -332,6 +332,7 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
             Combine::Unary(f) => self.push(Step::Unary(*f, regs[0])),
             Combine::Binary(Binary::Add) if self.is_zero(regs[1]) => regs[0],
             Combine::Binary(Binary::Add) if self.is_zero(regs[0]) => regs[1],
+            Combine::Binary(Binary::Sub) if self.is_zero(regs[1]) => regs[0],
             Combine::Binary(f) => self.push(Step::Binary(*f, regs[0], regs[1])),
             Combine::Select => self.push(Step::Select(regs[0], regs[1], regs[2])),
             Combine::Clamp => self.push(Step::Clamp(regs[0], regs[1], regs[2])),

@@ -8,6 +8,7 @@ use super::point::{Evaluator, Leaves, Point, unflatten};
 use super::store::{Stores, scope};
 use crate::ir::{Kind, NodeId};
 use rnnc_runtime::plan::{Body, BufferId, Index, Kernel, Product, ProductOperand, Reg, Segment, Step, Weight};
+use rnnc_runtime::scalar::Unary;
 use std::collections::BTreeSet;
 
 /// Leaves of a kernel that computes everything that is not in memory.
@@ -47,11 +48,14 @@ fn operand(memory: Memory<'_>, part: &Part, nodes: &mut BTreeSet<NodeId>) -> Pro
     let extent = shapes.elements(part.vector.node);
     let mut evaluator = Evaluator::new(graph, shapes, InMemory(memory), vec![extent]);
     let index = unflatten(&Index::var(0), shapes.of(part.vector.node), &[extent]);
-    let result = evaluator.eval(Point {
+    let mut result = evaluator.eval(Point {
         read: part.vector,
         index,
         guards: Vec::new(),
     });
+    if part.negated {
+        result = evaluator.push(Step::Unary(Unary::Neg, result));
+    }
     nodes.extend(evaluator.nodes());
     ProductOperand {
         extent,

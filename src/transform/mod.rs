@@ -4,9 +4,11 @@
 //! parameters, outputs and windows, and the same values up to rounding. A pass is iterative and takes time about in
 //! proportion to the graph; it knows nothing of kernels.
 
+pub mod factor_scalars;
 pub mod fold;
 pub mod hoist;
 pub mod merge_products;
+pub mod part_products;
 pub mod prune;
 mod rebuild;
 pub mod share;
@@ -31,6 +33,8 @@ pub const PASSES: &[Pass] = &[
     ("prune", prune::run),
     ("fold", fold::run),
     ("share", share::run),
+    ("part_products", part_products::run),
+    ("factor_scalars", factor_scalars::run),
     ("split_products", split_products::run),
     // After gates were told apart, for only then are the two sums that make up a gate one.
     ("hoist", hoist::run),

@@ -1,4 +1,6 @@
 //! All integration tests in one binary: a module each.
 
 mod golden;
+mod layering;
+mod structure;
 mod support;
