@@ -5,6 +5,8 @@ pub mod cuda;
 pub mod doctor;
 pub mod engine;
 pub mod exec;
+pub mod cpu;
+pub mod engine;
 pub mod given;
 pub mod manifest;
 pub mod nvrtc;

@@ -14,6 +14,8 @@ pub mod access;
 mod body;
 mod check;
 mod index;
+#[cfg(any(test, feature = "interpret"))]
+pub mod interpret;
 mod lanes;
 #[cfg(test)]
 pub(crate) mod samples;

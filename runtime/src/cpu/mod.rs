@@ -1,0 +1,3 @@
+//! The CPU engine.
+
+mod math;
