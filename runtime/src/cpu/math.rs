@@ -66,15 +66,15 @@ const ROUND: f32 = 12_582_912.0;
 const LN2_HIGH: f32 = 0.693_359_375;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 
-/// `exp(x) = 2^n (1 + r + r^2 q(r))`: n, r, and `r + r^2 q(r)`; q is a minimax fit on half a binade.
+/// `exp(x) = 2^n (1 + r + r^2 q(r))`: n and `r + r^2 q(r)`; q is a minimax fit on half a binade.
 #[inline(always)]
-fn exp_parts<const F: bool>(x: f32) -> (i32, f32, f32) {
+fn exp_parts<const F: bool>(x: f32) -> (i32, f32) {
     let shifted = fma::<F>(x, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = fma::<F>(n, -LN2_LOW, fma::<F>(n, -LN2_HIGH, x));
     let q = poly::<F, 5>(r, [1.392_617_8e-3, 8.363_174e-3, 4.166_655_5e-2, 1.666_657_7e-1, 0.5]);
     let whole = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
-    (whole, n, fma::<F>(q * r, r, r))
+    (whole, fma::<F>(q * r, r, r))
 }
 
 /// 2^n for -126 <= n <= 127.
@@ -89,7 +89,7 @@ pub(super) fn exp<const F: bool>(x: f32) -> f32 {
     // Beyond these the result is infinite or rounds to 0. NaN passes both comparisons.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };
-    let (n, _, p) = exp_parts::<F>(x);
+    let (n, p) = exp_parts::<F>(x);
     // In two factors: 2^n alone may be too large, or too small, for a normal number.
     let half = n >> 1;
     (1.0 + p) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
@@ -108,7 +108,7 @@ pub(super) fn sigmoid<const F: bool>(x: f32) -> f32 {
 pub(super) fn tanh<const F: bool>(x: f32) -> f32 {
     let y = -2.0 * x.abs();
     let y = if y < -20.0 { -20.0 } else { y };
-    let (n, _, p) = exp_parts::<F>(y);
+    let (n, p) = exp_parts::<F>(y);
     let scale = power_of_two(n);
     let m = fma::<F>(scale, p, scale - 1.0);
     (-m / (m + 2.0)).copysign(x)
@@ -116,9 +116,15 @@ pub(super) fn tanh<const F: bool>(x: f32) -> f32 {
 
 #[inline(always)]
 fn silu<const F: bool>(x: f32) -> f32 {
-    // -200 * sigmoid(-200) is 0 as it should be at minus infinity, where infinity * 0 would be NaN.
-    let x = if x < -200.0 { -200.0 } else { x };
-    x * sigmoid::<F>(x)
+    // At -130 the result is 0 as it should be at minus infinity, where infinity * 0 would be NaN.
+    let y = if x < -130.0 { -130.0 } else { x };
+    let (n, p) = exp_parts::<F>(if y > 0.0 { -minimum(y, 130.0) } else { y });
+    let half = n >> 1;
+    let (first, second) = (power_of_two(half), power_of_two(n.wrapping_sub(half)));
+    let e = (1.0 + p) * first * second;
+    // For negative x the product goes before the second scaling: e may be too small for a normal number, x e not.
+    let above = if y < 0.0 { y * (1.0 + p) * first * second } else { x };
+    above / (1.0 + e)
 }
 
 /// Adding this to a small f64 leaves the nearest whole number in the low bits.
@@ -317,7 +323,7 @@ pub(super) fn unary<const F: bool>(op: Unary, out: &mut [f32], x: &[f32]) {
         Unary::Sign => map(out, x, |x| f32::from(u8::from(x > 0.0)) - f32::from(u8::from(x < 0.0))),
         Unary::Floor => map(out, x, f32::floor),
         Unary::Erf => map(out, x, erf::<F>),
-        Unary::HardSigmoid => map(out, x, |x| minimum(maximum(x / 6.0 + 0.5, 0.0), 1.0)),
+        Unary::HardSigmoid => map(out, x, |x| minimum(maximum((x + 3.0) / 6.0, 0.0), 1.0)),
         Unary::StopGradient => map(out, x, |x| x),
     }
 }

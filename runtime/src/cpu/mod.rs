@@ -1,3 +1,7 @@
 //! The CPU engine.
 
+mod access;
+mod fold;
+mod isa;
 mod math;
+mod memory;
