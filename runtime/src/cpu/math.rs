@@ -63,7 +63,7 @@ fn minimum64(a: f64, b: f64) -> f64 {
 /// Adding this to a small f32 leaves the nearest whole number in the low bits.
 const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts; products of the first with whole numbers below 2^14 are exact.
-const LN2_HIGH: f32 = 0.693_359_375;
+const LN2_HIGH: f32 = 355.0 / 512.0;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 
 /// `exp(x) = 2^n (1 + r + r^2 q(r))`: n and `r + r^2 q(r)`; q is a minimax fit on half a binade.
@@ -220,7 +220,7 @@ fn scaled_erfc<const F: bool>(z: f64) -> f64 {
         2.527_115_520_598_321e-3,
         -2.377_032_914_854_471e-2,
         6.830_839_969_281_5e-2,
-        -1.192_736_746_926_823_9e-1,
+        -1.192_736_746_926_824e-1,
         1.296_451_356_484_557e-1,
         -4.756_229_257_834_65e-2,
         -1.356_211_058_897_652_6e-1,
@@ -246,7 +246,7 @@ fn erf<const F: bool>(x: f32) -> f32 {
         5.223_783_477_189_248e-3,
         -2.686_613_323_509_559_2e-2,
         1.128_379_130_860_458e-1,
-        -3.761_263_888_963_530_7e-1,
+        -3.761_263_888_963_531e-1,
         1.128_379_167_094_674_7,
     ];
     let wide = f64::from(x);

@@ -42,6 +42,13 @@ impl Memory {
         }
     }
 
+    /// Copies elements between buffers of one type.
+    pub(super) fn copy(&mut self, source: BufferId, from: usize, target: BufferId, to: usize, len: usize) {
+        if let Ok([source, target]) = self.buffers.get_disjoint_mut([source.0 as usize, target.0 as usize]) {
+            target[to..to + len].copy_from_slice(&source[from..from + len]);
+        }
+    }
+
     /// This number everywhere.
     pub(super) fn fill(&mut self, buffer: &Buffer, id: BufferId, value: f64) {
         let mut stored = [value as f32];

@@ -486,3 +486,320 @@ pub(crate) fn embedding(rows: usize, width: usize) -> Plan {
     );
     plan.0
 }
+
+/// Two operands, one of them a computed one, and three segments of unlike sizes, one from a slice of a weight that is
+/// computed in the prologue; then a product of the static input alone.
+pub(crate) fn products(i: usize, h: usize) -> Plan {
+    let mut plan = PlanMaker::new("products");
+    let (x, z) = (plan.input("x", &[i]), plan.input("z", &[h]));
+    let context = plan.buffer("context", Role::Input, Scope::Batch, &[i]);
+    let (w, r, b) = (
+        plan.param("W", &[3 * h, i]),
+        plan.param("R", &[3 * h, h]),
+        plan.param("b", &[3 * h]),
+    );
+    let doubled = plan.buffer("doubled", Role::Prologue, Scope::Const, &[3 * h, i]);
+    let summary = plan.buffer("summary", Role::Prologue, Scope::Const, &[3 * h]);
+    let fixed = plan.temp("fixed", Scope::Batch, &[3 * h]);
+    let (y, q, last) = (
+        plan.output("y", &[h]),
+        plan.output("q", &[h + 1]),
+        plan.output("last", &[]),
+    );
+    let mut body = BodyMaker::new();
+    let from = body.constant(w, at(&[(0, i as i64), (1, 1)]));
+    let twice = body.add(from, from);
+    body.store(doubled, StoreFrame::Const, at(&[(0, i as i64), (1, 1)]), twice);
+    plan.prologue(
+        "double",
+        Kernel::Channel(Channel {
+            scope: Scope::Const,
+            sequential: false,
+            channels: vec![3 * h, i],
+            inner: vec![],
+            carried: vec![],
+            body: body.done(),
+        }),
+    );
+    let mut body = BodyMaker::new();
+    let sum = body.slot(0);
+    body.store(summary, StoreFrame::Const, u(), sum);
+    plan.prologue(
+        "summarise",
+        Kernel::Product(Product {
+            scope: Scope::Const,
+            operands: vec![plain_operand(b, Frame::Const, h)],
+            segments: vec![Segment {
+                rows: 3 * h,
+                weights: vec![matrix(r, h)],
+                body: body.done(),
+            }],
+        }),
+    );
+    let mut body = BodyMaker::new();
+    let (sum, more) = (body.slot(0), body.constant(summary, u()));
+    let total = body.add(sum, more);
+    body.store(fixed, StoreFrame::Batch, u(), total);
+    plan.run(
+        "fix",
+        Kernel::Product(Product {
+            scope: Scope::Batch,
+            operands: vec![plain_operand(context, Frame::Batch, i)],
+            segments: vec![Segment {
+                rows: 3 * h,
+                weights: vec![matrix(doubled, i)],
+                body: body.done(),
+            }],
+        }),
+    );
+    let mut squashed = BodyMaker::new();
+    let from = squashed.now(z, u());
+    let result = squashed.unary(Unary::Tanh, from);
+    let second = ProductOperand {
+        extent: h,
+        body: squashed.done(),
+        result,
+    };
+    let segment = |first: usize, rows: usize, out: BufferId| {
+        let weights = [(doubled, i), (r, h)].map(|(buffer, k)| Weight {
+            offset: (first * k) as i64,
+            ..matrix(buffer, k)
+        });
+        let mut body = BodyMaker::new();
+        let sum = body.slot(0);
+        let more = body.load(fixed, Frame::Batch, u().plus(first as i64));
+        let total = body.add(sum, more);
+        body.store(out, StoreFrame::Now, u(), total);
+        Segment {
+            rows,
+            weights: weights.to_vec(),
+            body: body.done(),
+        }
+    };
+    plan.run(
+        "project",
+        Kernel::Product(Product {
+            scope: Scope::Frame,
+            operands: vec![plain_operand(x, NOW, i), second],
+            segments: vec![segment(0, h, y), segment(h, h + 1, q), segment(2 * h + 1, 1, last)],
+        }),
+    );
+    plan.0
+}
+
+/// A loop of three phases with all kinds of slots: a block-diagonal product, the moments of a norm, a fold over another
+/// unit's values, windows of two frames, a phase of other units, values of this frame.
+pub(crate) fn norms(heads: usize, size: usize, other: usize) -> Plan {
+    let h = heads * size;
+    let mut plan = PlanMaker::new("norms");
+    let x = plan.input("x", &[h]);
+    let (r, v) = (plan.param("R", &[heads, size, size]), plan.param("V", &[other, h]));
+    let (gain, back_weight) = (plan.param("gain", &[h]), plan.param("U", &[h, other]));
+    let (a0, a_last) = plan.windows("a", 2, &[h], Initial::Fill(0.25));
+    let (g0, g_last) = plan.windows("g", 1, &[other], Initial::Fill(-0.5));
+    let y = plan.output("y", &[h]);
+    let (mean, variance) = (0, 1);
+    let (size_i, h_i, other_i) = (size as i64, h as i64, other as i64);
+    let head = Index::var(0).div_mod(size_i, None, &[h, size]);
+    let blocks = Slot::Dot {
+        extent: size,
+        weight: r,
+        // R[head, unit in head, k] and a[head * size + k]
+        weight_index: at(&[(0, size_i), (1, 1)]),
+        value: 0,
+        delay: 2,
+        value_index: head.times(size_i).add(&Index::var(1)),
+    };
+    let reversed = Slot::Dot {
+        extent: other,
+        weight: back_weight,
+        weight_index: at(&[(0, other_i), (1, 1)]),
+        value: 1,
+        delay: 1,
+        value_index: at(&[(1, -1)]).plus(other_i - 1),
+    };
+    let mut body = BodyMaker::new();
+    let parts = [body.slot(0), body.slot(1), body.now(x, u()), body.value(0, 1)];
+    let sum = body.add(parts[0], parts[1]);
+    let sum = body.add(sum, parts[2]);
+    let half = body.number(0.5);
+    let kept = body.mul(half, parts[3]);
+    let raw = body.add(sum, kept);
+    let first = LoopPart {
+        units: h,
+        slots: vec![blocks, reversed],
+        body: body.done(),
+        sets: vec![(2, raw)],
+    };
+    let moment = |op| {
+        let mut body = BodyMaker::new();
+        let result = body.step(Step::Value {
+            value: 2,
+            delay: 0,
+            index: Index::var(1),
+        });
+        Slot::Fold {
+            op,
+            extent: h,
+            body: body.done(),
+            result,
+        }
+    };
+    let mut body = BodyMaker::new();
+    let (raw, m, var) = (body.value(2, 0), body.slot(mean), body.slot(variance));
+    let eps = body.number(1e-5);
+    let (apart, wide) = (body.sub(raw, m), body.add(var, eps));
+    let root = body.unary(Unary::Sqrt, wide);
+    let scaled = body.binary(Binary::Div, apart, root);
+    let g = body.constant(gain, u());
+    let normed = body.mul(scaled, g);
+    let a = body.unary(Unary::Tanh, normed);
+    body.store(y, StoreFrame::Now, u(), a);
+    body.store(a_last, StoreFrame::Final, u(), a);
+    let second = LoopPart {
+        units: h,
+        slots: vec![moment(Reduce::Mean), moment(Reduce::Var)],
+        body: body.done(),
+        sets: vec![(0, a)],
+    };
+    let mut body = BodyMaker::new();
+    let a_k = body.step(Step::Value {
+        value: 0,
+        delay: 0,
+        index: Index::var(1),
+    });
+    let weight = body.constant(v, at(&[(0, h_i), (1, 1)]));
+    let term = body.mul(a_k, weight);
+    let most = Slot::Fold {
+        op: Reduce::Max,
+        extent: h,
+        body: body.done(),
+        result: term,
+    };
+    let mut body = BodyMaker::new();
+    let top = body.slot(0);
+    let before = body.value(1, 1);
+    let sum = body.add(top, before);
+    let squashed = body.unary(Unary::Sigmoid, sum);
+    body.store(g_last, StoreFrame::Final, u(), squashed);
+    let third = LoopPart {
+        units: other,
+        slots: vec![most],
+        body: body.done(),
+        sets: vec![(1, squashed)],
+    };
+    let value = |name: &str, extent, window, shared, initial| LoopValue {
+        name: name.to_owned(),
+        extent,
+        window,
+        shared,
+        initial,
+    };
+    plan.run(
+        "recur",
+        Kernel::Loop(Loop {
+            values: vec![
+                value("a", h, 2, true, Some(a0)),
+                value("g", other, 1, true, Some(g0)),
+                value("raw", h, 0, true, None),
+            ],
+            phases: [first, second, third].map(|part| Phase { parts: vec![part] }).to_vec(),
+        }),
+    );
+    plan.0
+}
+
+/// Two states that swap places, one of them seen two frames late; and a count of all inner points where an index lacks a
+/// channel variable.
+pub(crate) fn swap(n: usize, m: usize) -> Plan {
+    let mut plan = PlanMaker::new("swap");
+    let x = plan.input("x", &[n, m]);
+    let (a0, a_last) = plan.windows("a", 2, &[n, m], Initial::Fill(1.0));
+    let (b0, b_last) = plan.windows("b", 1, &[m], Initial::Fill(2.0));
+    let (y, first) = (plan.output("y", &[n, m]), plan.output("first", &[m]));
+    let cell = at(&[(0, m as i64), (1, 1)]);
+    let mut body = BodyMaker::new();
+    let (old, other, now) = (body.carried(0, 2), body.carried(1, 1), body.now(x, cell.clone()));
+    let sum = body.add(now, old);
+    let next_a = body.unary(Unary::Tanh, other);
+    let position = body.step(Step::Number(at(&[(0, 1), (1, 2)]).plus(-3)));
+    let small = body.number(0.1);
+    let factor = body.mul(position, small);
+    let scaled = body.mul(sum, factor);
+    let limit = body.number(1.0);
+    let low = body.number(-1.0);
+    let next_b = body.step(Step::Clamp(scaled, low, limit));
+    body.store(y, StoreFrame::Now, cell.clone(), next_b);
+    body.store(a_last, StoreFrame::Final, cell.clone(), next_a);
+    body.store(first, StoreFrame::Now, Index::var(1), next_b);
+    body.store(b_last, StoreFrame::Final, Index::var(1), next_b);
+    let carried = |name: &str, window, initial, index, value| Carried {
+        name: name.to_owned(),
+        window,
+        initial,
+        index,
+        value,
+    };
+    plan.run(
+        "swap",
+        Kernel::Channel(Channel {
+            scope: Scope::Frame,
+            sequential: true,
+            channels: vec![n, m],
+            inner: vec![],
+            carried: vec![
+                carried("a", 2, a0, cell, next_a),
+                carried("b", 1, b0, Index::var(1), next_b),
+            ],
+            body: body.done(),
+        }),
+    );
+    plan.0
+}
+
+/// Rows normalised by a softmax over the inner axis, concatenated from two inputs, selected by a mask.
+pub(crate) fn softmax(rows: usize, left: usize, right: usize) -> Plan {
+    let mut plan = PlanMaker::new("softmax");
+    let n = left + right;
+    let (a, b) = (plan.input("a", &[rows, left]), plan.input("b", &[rows, right]));
+    let (y, most) = (plan.output("y", &[n, rows]), plan.output("most", &[rows]));
+    let mut body = BodyMaker::new();
+    let mut piece = |buffer, width: usize, first: usize| {
+        let guards = vec![Guard {
+            index: Index::var(1),
+            lo: first as i64,
+            hi: (first + width) as i64,
+        }];
+        let index = at(&[(0, width as i64), (1, 1)]).plus(-(first as i64));
+        body.step(Step::Load(Load {
+            buffer,
+            frame: NOW,
+            index,
+            guards,
+        }))
+    };
+    let (from_a, from_b) = (piece(a, left, 0), piece(b, right, left));
+    let inside = body.step(Step::Inside(vec![Guard {
+        index: Index::var(1),
+        lo: 0,
+        hi: left as i64,
+    }]));
+    let joined = body.step(Step::Select(inside, from_a, from_b));
+    let (total, top) = (body.reduce(Reduce::LogSumExp, joined), body.reduce(Reduce::Max, joined));
+    let apart = body.sub(joined, total);
+    let share = body.unary(Unary::Exp, apart);
+    body.store(y, StoreFrame::Now, at(&[(0, 1), (1, rows as i64)]), share);
+    body.store(most, StoreFrame::Now, u(), top);
+    plan.run(
+        "normalise",
+        Kernel::Channel(Channel {
+            scope: Scope::Frame,
+            sequential: false,
+            channels: vec![rows],
+            inner: vec![n],
+            carried: vec![],
+            body: body.done(),
+        }),
+    );
+    plan.0
+}

@@ -1,15 +1,16 @@
 //! A sound plan passes; each breach is found and named.
 
 use super::check;
-use crate::plan::samples::{decay, lstm, matrix_state, taps};
+use crate::plan::samples::{decay, embedding, lstm, matrix_state, norms, products, softmax, swap, taps};
 use crate::plan::{BufferId, Frame, Guard, Index, Kernel, Plan, Reg, Scope, Slot, Step, StoreFrame};
 
 #[test]
 fn sound_plans_pass() {
-    assert_eq!(check(&lstm(3, 5)), Ok(()));
-    assert_eq!(check(&decay(7)), Ok(()));
-    assert_eq!(check(&taps(5)), Ok(()));
-    assert_eq!(check(&matrix_state(3, 4)), Ok(()));
+    let small = [lstm(3, 5), decay(7), taps(5), matrix_state(3, 4), embedding(4, 2)];
+    let large = [products(3, 5), norms(2, 3, 4), swap(3, 5), softmax(3, 2, 5)];
+    for plan in small.iter().chain(&large) {
+        assert_eq!(check(plan), Ok(()), "{}", plan.cell);
+    }
 }
 
 /// The messages for the LSTM's plan after a change.
