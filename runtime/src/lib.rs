@@ -1,12 +1,11 @@
 //! Devices, buffers, NVRTC and the plan.
 
 pub mod cache;
+pub mod cpu;
 pub mod cuda;
 pub mod doctor;
 pub mod engine;
 pub mod exec;
-pub mod cpu;
-pub mod engine;
 pub mod given;
 pub mod manifest;
 pub mod nvrtc;
