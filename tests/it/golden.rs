@@ -56,6 +56,8 @@ pub fn lower(name: &str, text: &str) -> Graph {
 pub struct Case {
     /// The stem of its files.
     pub name: String,
+    /// Its text.
+    pub text: String,
     /// Lowered, not transformed.
     pub graph: Graph,
     /// Values of the dimensions.
@@ -88,6 +90,7 @@ fn case(name: &str, text: &str) -> Option<Case> {
     };
     Some(Case {
         name: name.to_owned(),
+        text: text.to_owned(),
         graph: lower(name, text),
         dims: dims.map(|(k, v)| (k.as_str().into(), v.as_i64().unwrap())).collect(),
         frames: number("T"),

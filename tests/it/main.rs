@@ -1,5 +1,6 @@
 //! All integration tests in one binary: a module each.
 
+mod cpu;
 mod golden;
 mod layering;
 mod structure;

@@ -1,0 +1,103 @@
+//! Plans run by the CPU engine: against PyTorch's recorded numbers, and against themselves with a launch missing.
+
+use crate::golden::{Case, cases};
+use crate::support::{self, distance};
+use rnnc::driver::{self, Choice};
+use rnnc::ir::Name;
+use rnnc_runtime::cpu::CpuEngine;
+use rnnc_runtime::engine::{Data, Engine, RunError};
+use rnnc_runtime::given::key;
+use rnnc_runtime::plan::{BufferId, Elem, Plan, Role, Scope};
+use std::collections::BTreeMap;
+
+/// What the design allows f32 against f64.
+const TOLERANCE: f64 = 1e-5;
+
+/// The plan of a golden cell at its dimensions.
+fn plan(case: &Case) -> Plan {
+    let choice = Choice { cell: None, stem: Some(case.name.clone()) };
+    let dims: BTreeMap<Name, i64> = case.dims.clone();
+    let planned = driver::plan(case.text.as_bytes(), &choice, &dims, Elem::F32);
+    planned.unwrap_or_else(|d| panic!("{}: {d:?}", case.name)).plan
+}
+
+/// Data for the buffers of some roles, out of golden tensors.
+fn bind(plan: &Plan, tensors: &support::Tensors, wanted: impl Fn(&Role) -> bool) -> BTreeMap<BufferId, Data> {
+    let buffers = plan.ids().filter(|(_, b)| wanted(&b.role));
+    let bound = buffers.filter_map(|(id, b)| {
+        let tensor = tensors.get(&key(b))?;
+        Some((id, Data::F32(tensor.data.iter().map(|x| *x as f32).collect())))
+    });
+    bound.collect()
+}
+
+/// Runs a plan on golden inputs; the results under their golden keys.
+pub fn run(plan: &Plan, case: &Case) -> Result<support::Tensors, RunError> {
+    let mut engine = CpuEngine::new(plan.clone(), 2)?;
+    engine.set_params(&bind(plan, &case.given, |r| *r == Role::Param))?;
+    let given = bind(plan, &case.given, |r| matches!(r, Role::Input | Role::Initial(_)));
+    let results = engine.run(case.frames, case.batch, &given)?;
+    let named = results.into_iter().map(|(id, data)| {
+        let buffer = plan.buffer(id);
+        let mut shape = match buffer.scope {
+            Scope::Window(1) => vec![case.batch],
+            Scope::Window(k) => vec![k, case.batch],
+            _ => vec![case.frames, case.batch],
+        };
+        shape.extend(&buffer.shape);
+        let data = match data {
+            Data::F32(values) => values.into_iter().map(f64::from).collect(),
+            Data::I32(values) => values.into_iter().map(f64::from).collect(),
+        };
+        (key(buffer), rnnc::reference::Tensor { shape, data })
+    });
+    Ok(named.collect())
+}
+
+/// The largest distance to the recorded outputs and final states.
+fn error(results: &support::Tensors, case: &Case) -> (String, f64) {
+    let far = case.expected.iter().map(|(k, want)| (k.clone(), results.get(k).map_or(f64::INFINITY, |got| distance(got, want))));
+    far.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
+}
+
+#[test]
+fn golden_cells_run_on_the_cpu() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        match run(&plan(&case), &case) {
+            Ok(results) => {
+                let (key, error) = error(&results, &case);
+                if error > TOLERANCE {
+                    wrong.push(format!("{}: {key} is off by {error:.2e}", case.name));
+                }
+            }
+            Err(e) => wrong.push(format!("{}: {e}", case.name)),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The engine runs the plan and nothing else: without any one of its launches the numbers are wrong.
+#[test]
+fn no_launch_can_be_left_out() {
+    let mut unnoticed = Vec::new();
+    for case in cases() {
+        let whole = plan(&case);
+        for (list, count) in [("prologue", whole.prologue.len()), ("launches", whole.launches.len())] {
+            for i in 0..count {
+                let mut cut = whole.clone();
+                let launches = if list == "prologue" { &mut cut.prologue } else { &mut cut.launches };
+                launches.remove(i);
+                for launch in launches.iter_mut() {
+                    launch.after.retain(|j| *j != i);
+                    launch.after.iter_mut().filter(|j| **j > i).for_each(|j| *j -= 1);
+                }
+                let noticed = run(&cut, &case).map_or(true, |results| error(&results, &case).1 > 1e-2);
+                if !noticed {
+                    unnoticed.push(format!("{}: {list} {i}", case.name));
+                }
+            }
+        }
+    }
+    assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
+}
