@@ -4,6 +4,7 @@ use super::Gpu;
 use super::buffers::Buffers;
 use super::launch::{self, Exchange, Ready};
 use super::library::{self, PlainProduct};
+use super::signature;
 use crate::engine::{Data, Engine, RunError};
 use crate::given;
 use crate::manifest::Manifest;
@@ -32,9 +33,18 @@ impl<G: Gpu> GpuEngine<G> {
     /// Loads a module on a device. The manifest and the module are of this plan.
     ///
     /// # Errors
-    /// The manifest is of another plan; the module does not load; the device cannot hold the blocks that must run at once.
+    /// The manifest is of another plan or another module; the module does not load; the device cannot hold the blocks that must run at once.
     pub fn new(mut gpu: G, plan: Plan, manifest: Manifest, module: &Compiled) -> Result<GpuEngine<G>, RunError> {
         check(&plan, &manifest)?;
+        if !module.ptx.is_empty() {
+            let launches = manifest
+                .prologue
+                .iter()
+                .chain(&manifest.initial)
+                .chain(&manifest.launches);
+            signature::check(&module.ptx, launches)
+                .map_err(|what| RunError::Device(format!("{}: {what}", plan.cell)))?;
+        }
         let loaded = gpu.load(module)?;
         let prologue = launch::prepare(&mut gpu, &loaded, &manifest.prologue)?;
         let initial = launch::prepare(&mut gpu, &loaded, &manifest.initial)?;

@@ -11,6 +11,7 @@ mod engine;
 mod gpu;
 mod launch;
 mod library;
+mod signature;
 
 #[cfg(test)]
 mod fake;

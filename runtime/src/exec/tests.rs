@@ -11,7 +11,7 @@ use crate::plan::{BufferId, Elem, Plan, Scope};
 use std::collections::BTreeMap;
 
 fn module() -> Compiled {
-    Compiled::new("ptx".to_owned(), vec![], "")
+    Compiled::new(String::new(), vec![], "")
 }
 
 fn engine(
@@ -173,6 +173,9 @@ fn another_plans_manifest_and_an_absent_kernel_are_errors() {
     unknown.launches[0].kernel = "gone".to_owned();
     assert_eq!(refused(&plan, &unknown).unwrap(), "no kernel gone");
     assert_eq!(refused(&plan, &good), None);
+    let other = Compiled::new(".visible .entry other()\n{\n}".to_owned(), vec![], "");
+    let mixed = GpuEngine::new(Fake::new(0, &TAPS).0, plan.clone(), good, &other).err();
+    assert_eq!(mixed.unwrap().to_string(), "taps: the module has no kernel exp_scale");
 }
 
 /// Tokens are integers on the device, in the windows too.
