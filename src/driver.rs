@@ -2,8 +2,9 @@
 
 use crate::analysis::{self, Facts};
 use crate::diagnostics::Diagnostics;
-use crate::ir::{Graph, Name};
+use crate::ir::{Graph, Name, NodeId};
 use crate::transform::{self, Applied};
+use crate::schedule::Scheduled;
 use crate::{lower, schedule, syntax};
 use rnnc_runtime::plan::{Elem, Plan};
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ pub struct Planned {
     pub analysed: Analysed,
     /// The plan.
     pub plan: Plan,
+    /// By a launch's name: the nodes that it computes.
+    pub nodes: BTreeMap<String, Vec<NodeId>>,
 }
 
 /// Text to graph.
@@ -95,12 +98,12 @@ pub fn plan(source: &[u8], choice: &Choice, dims: &BTreeMap<Name, i64>, elem: El
         elem,
         source: &text,
     };
-    let plan = schedule::plan(&analysed.graph, &analysed.facts, &options)?;
+    let Scheduled { plan, nodes } = schedule::plan(&analysed.graph, &analysed.facts, &options)?;
     debug_assert_eq!(
         rnnc_runtime::plan::check(&plan),
         Ok(()),
         "the plan of {}",
         analysed.graph.name
     );
-    Ok(Planned { analysed, plan })
+    Ok(Planned { analysed, plan, nodes })
 }

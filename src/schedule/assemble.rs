@@ -5,21 +5,22 @@ use super::fuse::{Form, Fusion, Group};
 use super::memory::Memory;
 use super::point::Evaluator;
 use super::store::Stores;
-use super::{Options, channel, dense, describe, product};
+use super::{Options, Scheduled, channel, dense, describe, product};
 use crate::analysis::Verdict;
 use crate::ir::{Kind, NodeId, Op};
 use rnnc_runtime::plan::{
     Channel, Family, FinalCopy, Index, Initial, Kernel, Launch, Plan, Role, Scope, Store, StoreFrame,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The plan of what was decided.
-pub fn assemble(fusion: &Fusion<'_>, mut buffers: Buffers, options: &Options<'_>) -> Plan {
+pub fn assemble(fusion: &Fusion<'_>, mut buffers: Buffers, options: &Options<'_>) -> Scheduled {
     let mut names = Names {
         cell: identifier(&fusion.graph.name),
         taken: BTreeSet::new(),
     };
     let mut lists: [Vec<Launch>; 3] = Default::default();
+    let mut computed = BTreeMap::new();
     let mut order: Vec<usize> = (0..fusion.groups.len()).collect();
     order.sort_by_key(|g| (fusion.groups[*g].level, *g));
     for group in order {
@@ -27,6 +28,7 @@ pub fn assemble(fusion: &Fusion<'_>, mut buffers: Buffers, options: &Options<'_>
             let list = fusion.groups[group].kind as usize;
             let family = family(fusion, &fusion.groups[group]);
             let name = names.take(family.name());
+            computed.insert(name.clone(), nodes.iter().copied().collect());
             let equations = describe::equations(fusion.graph, options.source, &nodes);
             lists[list].push(Launch {
                 name,
@@ -56,7 +58,7 @@ pub fn assemble(fusion: &Fusion<'_>, mut buffers: Buffers, options: &Options<'_>
     for list in [&mut plan.prologue, &mut plan.initial, &mut plan.launches] {
         depend(list);
     }
-    plan
+    Scheduled { plan, nodes: computed }
 }
 
 fn build(fusion: &Fusion<'_>, buffers: &Buffers, id: usize) -> Option<(Kernel, BTreeSet<NodeId>)> {

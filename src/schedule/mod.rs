@@ -21,7 +21,7 @@ mod store;
 
 use crate::analysis::Facts;
 use crate::diagnostics::Diagnostics;
-use crate::ir::{Graph, Name};
+use crate::ir::{Graph, Name, NodeId};
 use rnnc_runtime::plan::{Elem, Plan};
 use std::collections::BTreeMap;
 
@@ -36,11 +36,19 @@ pub struct Options<'a> {
     pub source: &'a str,
 }
 
+/// A plan, and where it comes from.
+pub struct Scheduled {
+    /// The plan.
+    pub plan: Plan,
+    /// By a launch's name: the nodes that it computes.
+    pub nodes: BTreeMap<String, Vec<NodeId>>,
+}
+
 /// Makes a plan of a graph that `transform::run` has been over.
 ///
 /// # Errors
 /// A dimension has no value, or a size is not positive or too large.
-pub fn plan(graph: &Graph, facts: &Facts, options: &Options<'_>) -> Result<Plan, Diagnostics> {
+pub fn plan(graph: &Graph, facts: &Facts, options: &Options<'_>) -> Result<Scheduled, Diagnostics> {
     let shapes = shapes::Shapes::new(graph, &options.dims)?;
     let fusion = fuse::fuse(graph, facts, &shapes);
     let buffers = buffers::buffers(&fusion, options.elem);
