@@ -58,6 +58,7 @@ pub struct Evaluator<'a, L> {
     body: Body,
     memo: HashMap<Point, Reg>,
     constants: HashMap<u64, Reg>,
+    computed: BTreeSet<NodeId>,
 }
 
 /// How operands become a value.
@@ -92,6 +93,7 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
             body: Body::default(),
             memo: HashMap::new(),
             constants: HashMap::new(),
+            computed: BTreeSet::new(),
         }
     }
 
@@ -100,13 +102,9 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
         (self.body, self.leaves)
     }
 
-    /// Every node of this frame that was evaluated.
+    /// Every node that was computed here, as opposed to read.
     pub fn nodes(&self) -> BTreeSet<NodeId> {
-        self.memo
-            .keys()
-            .filter(|p| p.read.delay == 0)
-            .map(|p| p.read.node)
-            .collect()
+        self.computed.clone()
     }
 
     /// The body so far, to add stores to.
@@ -129,6 +127,7 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
 
     /// Lets a point have a value that is already in a register.
     pub fn define(&mut self, point: Point, reg: Reg) {
+        self.computed.insert(point.read.node);
         self.memo.insert(point, reg);
     }
 
@@ -151,6 +150,7 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
             if missing.is_empty() {
                 let regs: Vec<Reg> = needs.iter().map(|p| self.memo[p]).collect();
                 let reg = self.combine(&combine, &regs);
+                self.computed.insert(top.read.node);
                 self.settle(&top, reg);
                 stack.pop();
             } else {

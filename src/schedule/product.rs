@@ -31,7 +31,9 @@ impl Leaves for InMemory<'_> {
 /// One launch for products that share their vectors.
 pub fn product(memory: Memory<'_>, stores: &Stores<'_>, products: &[ProductMatch]) -> (Kernel, BTreeSet<NodeId>) {
     let mut nodes = BTreeSet::new();
-    let parts = products.first().map_or(&[][..], |p| &p.parts);
+    let mut products = products.to_vec();
+    products.sort_by_key(|p| p.result); // as the text has them
+    let parts = products.first().map_or(&[][..], |p| &p.parts[..]);
     let kernel = Kernel::Product(Product {
         scope: scope(memory.kind),
         operands: parts.iter().map(|part| operand(memory, part, &mut nodes)).collect(),
