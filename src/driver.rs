@@ -3,8 +3,8 @@
 use crate::analysis::{self, Facts};
 use crate::diagnostics::Diagnostics;
 use crate::ir::{Graph, Name, NodeId};
-use crate::transform::{self, Applied};
 use crate::schedule::Scheduled;
+use crate::transform::{self, Applied};
 use crate::{lower, schedule, syntax};
 use rnnc_runtime::plan::{Elem, Plan};
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! rnnc: a few lines that state a recurrent cell go in, fused CUDA kernels come out.
 
 pub mod analysis;
+mod api;
 pub mod codegen;
 pub mod diagnostics;
 pub mod driver;
@@ -10,3 +11,4 @@ pub mod reference;
 pub mod schedule;
 pub mod syntax;
 pub mod transform;
+pub use api::{Cell, Device, Error, Loaded, Options, Run, Tensor, Tensors, compile};

@@ -12,7 +12,10 @@ pub fn equations(graph: &Graph, source: &str, nodes: &BTreeSet<NodeId>) -> Vec<S
         return own;
     }
     let wholes: BTreeSet<NodeId> = nodes.iter().filter_map(|id| whole(graph, *id)).collect();
-    lines(graph, source, &wholes).into_iter().map(|line| format!("part of {line}")).collect()
+    lines(graph, source, &wholes)
+        .into_iter()
+        .map(|line| format!("part of {line}"))
+        .collect()
 }
 
 /// The first named node that a node's value goes into.
@@ -49,7 +52,10 @@ fn is_defined_by_equation(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     match node.op {
         Op::Input | Op::StaticInput | Op::Param => false,
-        Op::State { .. } => graph.operands(id).first().is_some_and(|r| graph.node(r.node).name.is_none()),
+        Op::State { .. } => graph
+            .operands(id)
+            .first()
+            .is_some_and(|r| graph.node(r.node).name.is_none()),
         _ => true,
     }
 }

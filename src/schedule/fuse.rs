@@ -336,8 +336,8 @@ impl Fusion<'_> {
     /// The axes of a group that runs by channels, if it can.
     pub fn channels(&self, nodes: &BTreeSet<NodeId>, sequential: bool) -> Option<super::classes::Classes> {
         // Vectors from outside tie axes together that meet nowhere else, unless one is used along two axes.
-        let found = classes(self.graph, self.shapes, nodes, true)
-            .or_else(|| classes(self.graph, self.shapes, nodes, false))?;
+        let found =
+            classes(self.graph, self.shapes, nodes, true).or_else(|| classes(self.graph, self.shapes, nodes, false))?;
         if !sequential {
             return Some(found);
         }

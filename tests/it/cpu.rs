@@ -15,7 +15,10 @@ const TOLERANCE: f64 = 1e-5;
 
 /// The plan of a golden cell at its dimensions.
 fn plan(case: &Case) -> Plan {
-    let choice = Choice { cell: None, stem: Some(case.name.clone()) };
+    let choice = Choice {
+        cell: None,
+        stem: Some(case.name.clone()),
+    };
     let dims: BTreeMap<Name, i64> = case.dims.clone();
     let planned = driver::plan(case.text.as_bytes(), &choice, &dims, Elem::F32);
     planned.unwrap_or_else(|d| panic!("{}: {d:?}", case.name)).plan
@@ -56,7 +59,12 @@ pub fn run(plan: &Plan, case: &Case) -> Result<support::Tensors, RunError> {
 
 /// The largest distance to the recorded outputs and final states.
 fn error(results: &support::Tensors, case: &Case) -> (String, f64) {
-    let far = case.expected.iter().map(|(k, want)| (k.clone(), results.get(k).map_or(f64::INFINITY, |got| distance(got, want))));
+    let far = case.expected.iter().map(|(k, want)| {
+        (
+            k.clone(),
+            results.get(k).map_or(f64::INFINITY, |got| distance(got, want)),
+        )
+    });
     far.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
 }
 
@@ -86,7 +94,11 @@ fn no_launch_can_be_left_out() {
         for (list, count) in [("prologue", whole.prologue.len()), ("launches", whole.launches.len())] {
             for i in 0..count {
                 let mut cut = whole.clone();
-                let launches = if list == "prologue" { &mut cut.prologue } else { &mut cut.launches };
+                let launches = if list == "prologue" {
+                    &mut cut.prologue
+                } else {
+                    &mut cut.launches
+                };
                 launches.remove(i);
                 for launch in launches.iter_mut() {
                     launch.after.retain(|j| *j != i);
