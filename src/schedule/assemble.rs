@@ -188,7 +188,7 @@ fn window_kernel(fusion: &Fusion<'_>, buffers: &Buffers, state: NodeId, value: N
     let shape = fusion.shapes.of(state).to_vec();
     let index: Vec<Index> = (0..shape.len()).map(|axis| Index::var(axis as u8)).collect();
     let mut evaluator = Evaluator::new(fusion.graph, fusion.shapes, product::InMemory(memory), shape.clone());
-    let result = evaluator.eval(super::point::Point::now(value, index.clone()));
+    let result = evaluator.eval(&super::point::Point::now(value, index.clone()));
     let at = super::point::flatten(&index, &shape);
     let (mut body, _) = evaluator.finish();
     let frames = match buffers.list[buffers.initial[&state].0 as usize].scope {

@@ -39,13 +39,7 @@ pub fn buffers(fusion: &Fusion<'_>, elem: Elem) -> Buffers {
         made.windows(graph, shapes, id);
     }
     for output in &graph.outputs {
-        let buffer = made.add(
-            output.name.to_string(),
-            Role::Output,
-            Scope::Frame,
-            shapes.of(output.node),
-            elem,
-        );
+        let buffer = made.add(&output.name, Role::Output, Scope::Frame, shapes.of(output.node), elem);
         if fusion.stored_by.contains_key(&output.node)
             && !fusion.repeated.contains_key(&output.node)
             && !made.value.contains_key(&output.node)
@@ -64,7 +58,7 @@ pub fn buffers(fusion: &Fusion<'_>, elem: Elem) -> Buffers {
 }
 
 impl Buffers {
-    fn add(&mut self, name: String, role: Role, scope: Scope, shape: &[usize], elem: Elem) -> BufferId {
+    fn add(&mut self, name: &str, role: Role, scope: Scope, shape: &[usize], elem: Elem) -> BufferId {
         let name = self.unique(&role, name);
         self.list.push(Buffer {
             name,
@@ -77,7 +71,7 @@ impl Buffers {
     }
 
     /// Names are unique among buffers of a role.
-    fn unique(&mut self, role: &Role, name: String) -> String {
+    fn unique(&mut self, role: &Role, name: &str) -> String {
         let role = match role {
             Role::Input => 0,
             Role::Param => 1,
@@ -87,7 +81,7 @@ impl Buffers {
             Role::Prologue => 5,
             Role::Temp => 6,
         };
-        let mut candidate = name.clone();
+        let mut candidate = name.to_owned();
         let mut n = 2;
         while !self.names.insert((role, candidate.clone())) {
             candidate = format!("{name}_{n}");
@@ -108,7 +102,7 @@ impl Buffers {
         } else {
             elem
         };
-        let buffer = self.add(graph.label(id), role, scope, shapes.of(id), elem);
+        let buffer = self.add(&graph.label(id), role, scope, shapes.of(id), elem);
         self.value.insert(id, buffer);
     }
 
@@ -122,8 +116,8 @@ impl Buffers {
         };
         let scope = Scope::Window(window.max(1) as usize);
         let fill = Role::Initial(Initial::Fill(0.0)); // a default of its own is set where it is made
-        let initial = self.add(graph.label(id), fill, scope, shapes.of(id), elem);
-        let last = self.add(graph.label(id), Role::Final, scope, shapes.of(id), elem);
+        let initial = self.add(&graph.label(id), fill, scope, shapes.of(id), elem);
+        let last = self.add(&graph.label(id), Role::Final, scope, shapes.of(id), elem);
         self.initial.insert(id, initial);
         self.last.insert(id, last);
     }
@@ -134,7 +128,7 @@ impl Buffers {
             Kind::Static => (Role::Temp, Scope::Batch, Elem::F32),
             Kind::Frame => (Role::Temp, Scope::Frame, elem),
         };
-        let buffer = self.add(derived_name(graph, id), role, scope, shapes.of(id), elem);
+        let buffer = self.add(&derived_name(graph, id), role, scope, shapes.of(id), elem);
         self.value.insert(id, buffer);
     }
 }

@@ -71,7 +71,7 @@ pub fn channels(memory: Memory<'_>, stores: &Stores<'_>, group: &Group) -> Optio
     let written: BTreeSet<NodeId> = states.chain(&group.roots).copied().collect();
     for id in &written {
         let index = own(*id);
-        let value = evaluator.eval(Point::now(*id, index.clone()));
+        let value = evaluator.eval(&Point::now(*id, index.clone()));
         let at = flatten(&index, fusion.shapes.of(*id));
         stores.value(evaluator.body_mut(), *id, &at, value);
     }
@@ -79,7 +79,7 @@ pub fn channels(memory: Memory<'_>, stores: &Stores<'_>, group: &Group) -> Optio
         .into_iter()
         .map(|id| {
             let index = own(id);
-            let value = evaluator.eval(Point::now(id, index.clone()));
+            let value = evaluator.eval(&Point::now(id, index.clone()));
             carry(memory, id, &flatten(&index, fusion.shapes.of(id)), value)
         })
         .collect();
@@ -141,11 +141,11 @@ pub fn pointwise(
     let index: Vec<Index> = (0..shape.len()).map(|axis| Index::var(axis as u8)).collect();
     let at = flatten(&index, shape);
     for id in &group.roots {
-        let value = evaluator.eval(Point::now(*id, index.clone()));
+        let value = evaluator.eval(&Point::now(*id, index.clone()));
         stores.value(evaluator.body_mut(), *id, &at, value);
     }
     for id in repeated {
-        let value = evaluator.eval(Point::now(*id, index.clone()));
+        let value = evaluator.eval(&Point::now(*id, index.clone()));
         stores.copies(evaluator.body_mut(), *id, &at, value);
     }
     let nodes = evaluator.nodes();

@@ -260,7 +260,7 @@ impl<'a> Build<'a> {
         for id in nodes {
             let own = unflatten(&Index::var(0), shapes.of(*id), &[units]);
             evaluator.leaves.defining = Some(*id);
-            let value = evaluator.eval(Point::now(*id, own));
+            let value = evaluator.eval(&Point::now(*id, own));
             evaluator.leaves.defining = None;
             stores.value(evaluator.body_mut(), *id, &Index::var(0), value);
             if let Some(n) = number.get(id) {
@@ -443,7 +443,7 @@ impl InLoop<'_, '_> {
         let mut result = None;
         for (read, labels) in operands.iter().zip(&labels) {
             let at = labels.iter().map(&index).collect();
-            let value = evaluator.eval(Point {
+            let value = evaluator.eval(&Point {
                 read: *read,
                 index: at,
                 guards: Vec::new(),

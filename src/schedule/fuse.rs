@@ -55,6 +55,9 @@ pub enum Form {
     Products(Vec<ProductMatch>),
 }
 
+/// What products must have in common to share a launch: kind, level, and their vectors (negated or not).
+type Vectors = (Kind, usize, Vec<(Read, bool)>);
+
 /// All groups and what goes through memory.
 pub struct Fusion<'a> {
     /// The graph.
@@ -74,7 +77,7 @@ pub struct Fusion<'a> {
     needs: Vec<Need>,
     by_shape: BTreeMap<(Kind, usize, Vec<usize>), GroupId>,
     by_operand: BTreeMap<(Kind, usize, NodeId), GroupId>,
-    by_vectors: BTreeMap<(Kind, usize, Vec<(Read, bool)>), GroupId>,
+    by_vectors: BTreeMap<Vectors, GroupId>,
 }
 
 /// What a node's value needs.

@@ -132,7 +132,7 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
     }
 
     /// The register that holds a value.
-    pub fn eval(&mut self, point: Point) -> Reg {
+    pub fn eval(&mut self, point: &Point) -> Reg {
         let mut stack = vec![point.clone()];
         while let Some(top) = stack.last().cloned() {
             if self.memo.contains_key(&top) {
@@ -157,7 +157,7 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
                 stack.extend(missing.into_iter().rev());
             }
         }
-        self.memo[&point]
+        self.memo[point]
     }
 
     fn settle(&mut self, point: &Point, reg: Reg) {

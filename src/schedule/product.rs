@@ -50,7 +50,7 @@ fn operand(memory: Memory<'_>, part: &Part, nodes: &mut BTreeSet<NodeId>) -> Pro
     let extent = shapes.elements(part.vector.node);
     let mut evaluator = Evaluator::new(graph, shapes, InMemory(memory), vec![extent]);
     let index = unflatten(&Index::var(0), shapes.of(part.vector.node), &[extent]);
-    let mut result = evaluator.eval(Point {
+    let mut result = evaluator.eval(&Point {
         read: part.vector,
         index,
         guards: Vec::new(),
@@ -95,7 +95,7 @@ fn epilogue(memory: Memory<'_>, stores: &Stores<'_>, found: &ProductMatch, nodes
         sum = sum.or(Some(reg));
         evaluator.define(Point::now(part.contract, index.clone()), reg);
     }
-    let value = evaluator.eval(Point::now(found.result, index));
+    let value = evaluator.eval(&Point::now(found.result, index));
     let at = Index::var(0);
     stores.value(evaluator.body_mut(), found.result, &at, value);
     nodes.extend(evaluator.nodes());

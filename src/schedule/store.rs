@@ -32,15 +32,15 @@ impl Stores<'_> {
                 self.copies(body, id, at, value);
             }
         }
-        if matches!(self.fusion.graph.node(id).op, Op::State { .. }) && self.fusion.input_of(id).is_none() {
-            if let Some(buffer) = self.buffers.last.get(&id) {
-                body.stores.push(Store {
-                    buffer: *buffer,
-                    frame: StoreFrame::Final,
-                    index: at.clone(),
-                    value,
-                });
-            }
+        let remembered = matches!(self.fusion.graph.node(id).op, Op::State { .. });
+        let last = self.buffers.last.get(&id);
+        if let Some(buffer) = last.filter(|_| remembered && self.fusion.input_of(id).is_none()) {
+            body.stores.push(Store {
+                buffer: *buffer,
+                frame: StoreFrame::Final,
+                index: at.clone(),
+                value,
+            });
         }
     }
 

@@ -1,5 +1,7 @@
 //! All integration tests in one binary: a module each.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
+
 mod cpu;
 mod golden;
 mod layering;
