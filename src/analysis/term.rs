@@ -318,3 +318,102 @@ impl Term {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::testing::Build;
+
+    fn size(text: &str) -> Size {
+        Build::axes(&[text]).remove(0)
+    }
+
+    /// A read of a state as it is.
+    fn read(axes: &[&str], labels: &mut Labels) -> Term {
+        let state = Build::new("none", &[]).state("h", 1, axes);
+        let axes: Vec<Axis> = Build::axes(axes).iter().map(|s| labels.whole(s)).collect();
+        Term {
+            source: Some(Source { state, delay: 1 }),
+            reads: vec![0],
+            exact: true,
+            from: axes.clone(),
+            to: axes,
+            factors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_slice_put_back_where_it_was_reads_itself() {
+        let mut labels = Labels::default();
+        let whole = read(&["2*H"], &mut labels);
+        let half = whole.slice(0, &size("H"), &size("2*H"), &mut labels).expect("a half");
+        assert_eq!((&half.from[0].lo, &half.to[0].lo), (&size("H"), &size("0")));
+        let back = half.moved(0, &size("H"));
+        assert_eq!(back.from, back.to);
+        assert!(back.exact);
+    }
+
+    #[test]
+    fn a_slice_elsewhere_leaves_nothing() {
+        let mut labels = Labels::default();
+        let half = read(&["2*H"], &mut labels).slice(0, &size("0"), &size("H"), &mut labels);
+        let placed = half.expect("a half").moved(0, &size("H"));
+        assert!(placed.clone().slice(0, &size("0"), &size("H"), &mut labels).is_none());
+        assert!(placed.slice(0, &size("H"), &size("2*H"), &mut labels).is_some());
+    }
+
+    #[test]
+    fn a_cut_that_depends_on_dimensions_is_inexact() {
+        let mut labels = Labels::default();
+        let placed = read(&["H"], &mut labels).moved(0, &size("N"));
+        let cut = placed
+            .slice(0, &size("0"), &size("M"), &mut labels)
+            .expect("perhaps something");
+        assert!(!cut.exact && cut.source.is_some());
+    }
+
+    #[test]
+    fn a_reshape_splits_and_joins_variables() {
+        let mut labels = Labels::default();
+        let sizes = |text: &[&str]| Build::axes(text);
+        let flat = read(&["N*E"], &mut labels);
+        let heads = flat.reshape(&sizes(&["N*E"]), &sizes(&["N", "E"]), &mut labels);
+        assert!(heads.exact);
+        assert_eq!(heads.from[0].labels, [heads.to[0].labels[0], heads.to[1].labels[0]]);
+        let joined = heads.reshape(&sizes(&["N", "E"]), &sizes(&["N*E"]), &mut labels);
+        assert_eq!(joined.from, joined.to);
+    }
+
+    #[test]
+    fn a_reshape_that_does_not_divide_is_inexact() {
+        let mut labels = Labels::default();
+        let term = read(&["N", "E"], &mut labels);
+        assert!(
+            !term
+                .reshape(&Build::axes(&["N", "E"]), &Build::axes(&["E", "N"]), &mut labels)
+                .exact
+        );
+    }
+
+    #[test]
+    fn a_slice_of_a_joined_axis_cuts_its_leading_variable() {
+        let mut labels = Labels::default();
+        let axes = Build::axes(&["4", "N", "E"]);
+        let term = read(&["4", "N", "E"], &mut labels).reshape(&axes, &Build::axes(&["4*N*E"]), &mut labels);
+        let (lo, hi) = (Build::axes(&["2*N*E"]).remove(0), Build::axes(&["3*N*E"]).remove(0));
+        let gate = term.slice(0, &lo, &hi, &mut labels).expect("a gate");
+        assert!(gate.exact);
+        assert_eq!(gate.to[0].labels.len(), 2);
+        assert_eq!((gate.from[0].lo.as_int(), gate.from[0].labels.len()), (Some(2), 0));
+    }
+
+    #[test]
+    fn a_shift_loses_what_leaves_the_axis() {
+        let mut labels = Labels::default();
+        let term = read(&["H"], &mut labels)
+            .shift(0, 1, &size("H"), &mut labels)
+            .expect("most of it");
+        assert_eq!((term.from[0].lo.as_int(), term.to[0].lo.as_int()), (Some(0), Some(1)));
+        assert_eq!(labels.size(term.to[0].labels[0]).to_string(), "H-1");
+    }
+}

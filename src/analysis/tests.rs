@@ -1,95 +1,19 @@
 //! Verdicts on graphs made by hand, and the messages on cycles. (Verdicts on cells from text are in `tests/it`.)
 
 use super::*;
-use crate::diagnostics::{Code, Span};
+use crate::diagnostics::Code;
 use crate::ir::op::{Binary, Unary};
-use crate::ir::{Kind, Name, Node, Op, Read, Type};
+use crate::ir::testing::Build;
+use crate::ir::{Op, Read};
 
-/// Builds graphs in few words.
-struct Builder {
-    graph: Graph,
+fn before(state: NodeId) -> Read {
+    Read { node: state, delay: 1 }
 }
 
-impl Builder {
-    fn new() -> Builder {
-        Builder {
-            graph: Graph::new("test"),
-        }
-    }
-
-    fn node(&mut self, op: Op, name: Option<&str>, axes: &[&str], operands: &[Read]) -> NodeId {
-        let kinds = operands.iter().map(|r| self.graph.node(r.node).kind);
-        let kind = match op {
-            Op::Input | Op::State { .. } => Kind::Frame,
-            _ => kinds.max().unwrap_or(Kind::Const),
-        };
-        let at = self.graph.len();
-        let node = Node {
-            op,
-            ty: Type::real(axes.iter().map(|a| Size::dim(&Name::from(*a))).collect()),
-            kind,
-            span: Span::new(at + 1, at + 2),
-            name: name.map(Name::from),
-        };
-        self.graph.add(node, operands)
-    }
-
-    fn input(&mut self, name: &str, axes: &[&str]) -> Read {
-        Read::now(self.node(Op::Input, Some(name), axes, &[]))
-    }
-
-    fn param(&mut self, name: &str, axes: &[&str]) -> Read {
-        Read::now(self.node(Op::Param, Some(name), axes, &[]))
-    }
-
-    /// A state whose value is set by [`Builder::define`].
-    fn state(&mut self, name: &str, axes: &[&str]) -> Read {
-        let id = self.node(Op::State { window: 1 }, Some(name), axes, &[]);
-        Read { node: id, delay: 1 }
-    }
-
-    fn define(&mut self, state: Read, value: Read) {
-        self.graph.set_operand(state.node, 0, value);
-    }
-
-    fn like(&mut self, op: Op, operands: &[Read]) -> Read {
-        let axes: Vec<String> = self
-            .graph
-            .node(operands[0].node)
-            .ty
-            .axes
-            .iter()
-            .map(Size::to_string)
-            .collect();
-        let axes: Vec<&str> = axes.iter().map(String::as_str).collect();
-        Read::now(self.node(op, None, &axes, operands))
-    }
-
-    fn binary(&mut self, f: Binary, a: Read, b: Read) -> Read {
-        self.like(Op::Binary(f), &[a, b])
-    }
-
-    fn unary(&mut self, f: Unary, a: Read) -> Read {
-        self.like(Op::Unary(f), &[a])
-    }
-
-    fn contract(&mut self, spec: [&[u32]; 3], axes: &[&str], a: Read, b: Read) -> Read {
-        let op = Op::Contract {
-            labels: vec![spec[0].to_vec(), spec[1].to_vec()],
-            out: spec[2].to_vec(),
-        };
-        Read::now(self.node(op, None, axes, &[a, b]))
-    }
-
-    fn broadcast(&mut self, map: &[usize], axes: &[&str], a: Read) -> Read {
-        Read::now(self.node(Op::Broadcast { map: map.to_vec() }, None, axes, &[a]))
-    }
-
-    fn only(&self) -> Recurrence {
-        let facts = analyse(&self.graph).expect("no cycle");
-        assert_eq!(facts.recurrences.len(), 1);
-        facts.recurrences[0].clone()
-    }
+fn only(graph: &Graph) -> Recurrence {
+    let mut facts = analyse(graph).expect("no cycle");
+    assert_eq!(facts.recurrences.len(), 1);
+    facts.recurrences.remove(0)
 }
 
 fn linear_of(recurrence: &Recurrence) -> &Linear {
@@ -101,75 +25,82 @@ fn linear_of(recurrence: &Recurrence) -> &Linear {
 
 #[test]
 fn tanh_of_a_matrix_times_the_state_is_dense() {
-    let mut b = Builder::new();
-    let (x, r, h) = (b.input("x", &["H"]), b.param("R", &["H", "H"]), b.state("h", &["H"]));
-    let rh = b.contract([&[0, 1], &[1], &[0]], &["H"], r, h);
-    let sum = b.binary(Binary::Add, rh, x);
-    let value = b.unary(Unary::Tanh, sum);
-    b.define(h, value);
-    let found = b.only();
+    let found = only(&Build::elman());
     let expected = Nonlinear {
         form: Form::Dense,
         phases: 1,
     };
     assert_eq!(found.verdict, Verdict::Nonlinear(expected));
     assert_eq!(found.reason, "`h[t-1]` passes through tanh via `R @ h[t-1]`, in `h`");
-    assert!(!found.spans.is_empty());
     let hint = found.surrogate.expect("a hint");
-    assert!(hint.contains("`h[t-1]` in `R @ h[t-1]`"), "{hint}");
+    assert!(
+        hint.starts_with("replace `h[t-1]` in `R @ h[t-1]` by a linear recurrence"),
+        "{hint}"
+    );
+    assert!(hint.ends_with("all frames run in parallel"), "{hint}");
 }
 
 #[test]
 fn a_gated_state_is_elementwise() {
-    let mut b = Builder::new();
-    let (x, h) = (b.input("x", &["H"]), b.state("h", &["H"]));
+    let mut b = Build::new("gated", &["H"]);
+    let (x, h) = (b.input("x", &["H"]), b.state("h", 1, &["H"]));
     let gate = b.unary(Unary::Sigmoid, x);
-    let kept = b.binary(Binary::Mul, gate, h);
+    let kept = b.binary(Binary::Mul, gate, before(h));
     let value = b.binary(Binary::Add, kept, x);
-    b.define(h, value);
-    let found = b.only();
+    b.close(h, value);
+    let found = only(&b.graph);
     let linear = linear_of(&found);
     assert_eq!(linear.semiring, Semiring::SumProduct);
     assert_eq!(linear.transition, Transition::Elementwise);
-    assert_eq!(linear.coefficient_axes, vec![Size::dim(&Name::from("H"))]);
+    assert_eq!(linear.coefficient_axes, Build::axes(&["H"]));
     assert!(!linear.time_invariant);
     assert_eq!(linear.input, InputTerm::General);
+    assert!(!linear.chunkable());
+}
+
+/// `S = S[t-1] + k * (v - k @ S[t-1])`, `y = q @ S`; perhaps S itself is an output too.
+fn delta_rule(state_is_output: bool) -> Recurrence {
+    let mut b = Build::new("delta", &["K", "V"]);
+    let (k, v, q) = (b.input("k", &["K"]), b.input("v", &["V"]), b.input("q", &["K"]));
+    let s = b.state("S", 1, &["K", "V"]);
+    let old = b.contract("k,kv->v", &[k.into(), before(s)]);
+    let new = b.binary(Binary::Sub, v, old);
+    let (rows, columns) = (b.broadcast(k, &[0], &["K", "V"]), b.broadcast(new, &[1], &["K", "V"]));
+    let step = b.binary(Binary::Mul, rows, columns);
+    let value = b.binary(Binary::Add, before(s), step);
+    b.close(s, value);
+    let y = b.contract("k,kv->v", &[q.into(), s.into()]);
+    b.output("y", y);
+    if state_is_output {
+        b.output("S", s);
+    }
+    only(&b.graph)
 }
 
 #[test]
 fn the_delta_rule_is_of_rank_one_and_chunkable() {
-    let mut b = Builder::new();
-    let (k, v, q) = (b.input("k", &["K"]), b.input("v", &["V"]), b.input("q", &["K"]));
-    let s = b.state("S", &["K", "V"]);
-    let old = b.contract([&[0], &[0, 1], &[1]], &["V"], k, s);
-    let new = b.binary(Binary::Sub, v, old);
-    let (rows, columns) = (b.broadcast(&[0], &["K", "V"], k), b.broadcast(&[1], &["K", "V"], new));
-    let step = b.binary(Binary::Mul, rows, columns);
-    let value = b.binary(Binary::Add, s, step);
-    b.define(s, value);
-    let y = b.contract([&[0], &[0, 1], &[1]], &["V"], q, Read::now(s.node));
-    b.graph.outputs.push(crate::ir::Output {
-        name: Name::from("y"),
-        node: y.node,
-        span: Span::default(),
-    });
-    let found = b.only();
+    let found = delta_rule(false);
     let linear = linear_of(&found);
     assert_eq!(linear.transition, Transition::LowRank(1));
-    assert_eq!(linear.coefficient_axes, vec![Size::dim(&Name::from("K"))]);
+    assert_eq!(linear.coefficient_axes, Build::axes(&["K"]));
     assert_eq!(linear.input, InputTerm::Rank1);
     assert_eq!(linear.phases, 1);
-    assert!(linear.chunkable(), "{found:?}");
+    assert!(linear.chunkable());
+}
+
+#[test]
+fn a_matrix_state_that_is_stored_is_not_chunkable() {
+    assert!(!linear_of(&delta_rule(true)).chunkable());
 }
 
 #[test]
 fn an_instant_cycle_names_its_path() {
-    let mut b = Builder::new();
-    let (x, h) = (b.input("x", &["H"]), b.state("h", &["H"]));
-    let c = b.binary(Binary::Add, Read::now(h.node), x);
-    b.graph.node_mut(c.node).name = Some(Name::from("c"));
+    let mut b = Build::new("cycle", &["H"]);
+    let (x, h) = (b.input("x", &["H"]), b.state("h", 1, &["H"]));
+    let c = b.binary(Binary::Add, h, x);
+    b.name(c, "c");
     let value = b.unary(Unary::Tanh, c);
-    b.define(h, value);
+    b.close(h, value);
     let found = analyse(&b.graph).expect_err("a cycle");
     assert_eq!(found.0.len(), 1);
     assert_eq!(found.0[0].code, Code::InstantCycle);
@@ -185,11 +116,49 @@ fn an_instant_cycle_names_its_path() {
 
 #[test]
 fn a_look_ahead_into_its_own_recurrence_is_refused() {
-    let mut b = Builder::new();
-    let h = b.state("h", &["H"]);
-    let ahead = Read { delay: -1, ..h };
-    let value = b.binary(Binary::Add, h, ahead);
-    b.define(h, value);
+    let mut b = Build::new("ahead", &["H"]);
+    let h = b.state("h", 1, &["H"]);
+    let value = b.binary(Binary::Add, before(h), Read { node: h, delay: -1 });
+    b.close(h, value);
     let found = analyse(&b.graph).expect_err("a look ahead");
     assert_eq!(found.0[0].code, Code::LookaheadInLoop);
+    assert!(found.0[0].hints[0].contains("`h[t-1]`"));
+}
+
+#[test]
+fn a_look_ahead_outside_is_no_concern() {
+    let mut b = Build::new("outside", &["H"]);
+    let x = b.input("x", &["H"]);
+    let later = b.state("x", 1, &["H"]);
+    b.close(later, x);
+    let y = b.binary(Binary::Add, x, Read { node: later, delay: -1 });
+    b.output("y", y);
+    assert!(analyse(&b.graph).expect("no cycle").recurrences.is_empty());
+}
+
+#[test]
+fn many_coupled_states_are_judged_in_good_time() {
+    let mut b = Build::new("ring", &["H"]);
+    let x = b.input("x", &["H"]);
+    let states: Vec<NodeId> = (0..2000).map(|i| b.state(&format!("h{i}"), 1, &["H"])).collect();
+    for (i, state) in states.iter().enumerate() {
+        let from = states[(i + 1) % states.len()];
+        let value = b.binary(Binary::Add, before(from), x);
+        b.close(*state, value);
+    }
+    assert_eq!(linear_of(&only(&b.graph)).transition, Transition::Block(2000));
+}
+
+#[test]
+fn long_chains_of_different_reads_are_dense() {
+    let mut b = Build::new("taps", &["H"]);
+    let h = b.state("h", 3000, &["H"]);
+    let mut sum = b.binary(Binary::Add, before(h), before(h));
+    for delay in 2..=3000 {
+        sum = b.binary(Binary::Add, sum, Read { node: h, delay });
+    }
+    b.close(h, sum);
+    let found = only(&b.graph);
+    assert_eq!(linear_of(&found).transition, Transition::Dense);
+    assert!(matches!(b.graph.node(found.states[0]).op, Op::State { .. }));
 }

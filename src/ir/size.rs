@@ -230,3 +230,44 @@ impl Serialize for Size {
         serializer.collect_str(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dim(name: &str) -> Size {
+        Size::dim(&Name::from(name))
+    }
+
+    fn int(n: i64) -> Size {
+        Size::int(n)
+    }
+
+    #[test]
+    fn division_undoes_multiplication() {
+        let (h, n) = (dim("H"), dim("N"));
+        let sum = h.add(&n).unwrap();
+        let factor = h.mul(&int(3)).unwrap().add(&int(5)).unwrap();
+        let product = sum.mul(&factor).unwrap();
+        assert_eq!(product.div(&sum), Some(factor.clone()));
+        assert_eq!(product.div(&factor), Some(sum));
+        assert_eq!(product.div(&h), None);
+        assert_eq!(int(12).div(&int(4)), Some(int(3)));
+        assert_eq!(int(12).div(&int(5)), None);
+        assert_eq!(h.div(&int(0)), None);
+        assert_eq!(int(0).div(&h), Some(int(0)));
+    }
+
+    #[test]
+    fn order_is_said_only_where_dimensions_cannot_change_it() {
+        let (h, n) = (dim("H"), dim("N"));
+        let twice = h.mul(&int(2)).unwrap();
+        assert!(h.is_at_most(&twice));
+        assert!(!twice.is_at_most(&h));
+        assert!(int(1).is_at_most(&h));
+        assert!(!int(2).is_at_most(&h) && !h.is_at_most(&int(2)));
+        assert!(!h.is_at_most(&n) && !n.is_at_most(&h));
+        assert!(h.is_at_most(&h.mul(&n).unwrap()));
+        assert!(h.is_at_most(&h));
+    }
+}
