@@ -4,6 +4,7 @@ pub mod analysis;
 mod api;
 pub mod codegen;
 pub mod diagnostics;
+pub mod draw;
 pub mod driver;
 pub mod ir;
 pub mod lower;

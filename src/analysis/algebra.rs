@@ -44,15 +44,6 @@ pub(super) enum BinaryRole {
 }
 
 impl Algebra {
-    /// Those under which linearity is tried, in order: the first that fits is the verdict's.
-    pub(super) const LINEAR: [Algebra; 5] = [
-        Algebra::Linear(Semiring::SumProduct),
-        Algebra::Linear(Semiring::MaxPlus),
-        Algebra::Linear(Semiring::MinPlus),
-        Algebra::Linear(Semiring::LogSumExp),
-        Algebra::Linear(Semiring::MaxMin),
-    ];
-
     /// Whether it is ordinary arithmetic.
     pub(super) fn is_arithmetic(self) -> bool {
         self == Algebra::Linear(Semiring::SumProduct)
@@ -122,6 +113,28 @@ impl Algebra {
             Algebra::Linear(Semiring::MaxPlus | Semiring::MinPlus | Semiring::LogSumExp) => Some(0.0),
             Algebra::Linear(Semiring::MaxMin) => Some(f64::INFINITY),
             Algebra::Dependence => None,
+        }
+    }
+}
+
+impl Semiring {
+    /// Every one, in the order in which they are tried: the first under which a recurrence is linear is its verdict's.
+    pub const ALL: [Semiring; 5] = [
+        Semiring::SumProduct,
+        Semiring::MaxPlus,
+        Semiring::MinPlus,
+        Semiring::LogSumExp,
+        Semiring::MaxMin,
+    ];
+
+    /// As it is written: `(max,+)`.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Semiring::SumProduct => "(+,x)",
+            Semiring::MaxPlus => "(max,+)",
+            Semiring::MinPlus => "(min,+)",
+            Semiring::LogSumExp => "(logaddexp,+)",
+            Semiring::MaxMin => "(max,min)",
         }
     }
 }

@@ -6,6 +6,9 @@ use crate::ir::op::{Binary, Reduce, Unary};
 use crate::ir::{NodeId, Op, Use};
 use std::collections::BTreeSet;
 
+/// Where more nodes than this depend on a state, the question is left open: not contracted, for all that is known.
+const MAX_DOWNSTREAM: usize = 20_000;
+
 /// Whether every path from a state out of the recurrence passes a contraction over an axis of the state.
 pub(super) fn read_contracted(subject: &Subject, states: &[NodeId]) -> bool {
     let mut found = false;
@@ -16,7 +19,9 @@ pub(super) fn read_contracted(subject: &Subject, states: &[NodeId]) -> bool {
         let rank = subject.graph.node(*state).ty.axes.len();
         next.push((*state, (0..rank).collect()));
     }
-    let downstream = downstream(subject, states);
+    let Some(downstream) = downstream(subject, states) else {
+        return false;
+    };
     while let Some((id, axes)) = next.pop() {
         if subject.graph.outputs.iter().any(|o| o.node == id) {
             return false;
@@ -47,15 +52,18 @@ enum Step {
     Stored,
 }
 
-/// Every node outside that depends on a state.
-fn downstream(subject: &Subject, states: &[NodeId]) -> BTreeSet<NodeId> {
+/// Every node outside that depends on a state, unless there are too many.
+fn downstream(subject: &Subject, states: &[NodeId]) -> Option<BTreeSet<NodeId>> {
     let mut found = BTreeSet::new();
     let mut next = states.to_vec();
     while let Some(id) = next.pop() {
         let readers = subject.graph.uses(id).into_iter().map(|u| u.reader);
         next.extend(readers.filter(|reader| !subject.contains(*reader) && found.insert(*reader)));
+        if found.len() > MAX_DOWNSTREAM {
+            return None;
+        }
     }
-    found
+    Some(found)
 }
 
 fn step(subject: &Subject, u: Use, axes: &[usize], downstream: &BTreeSet<NodeId>) -> Step {

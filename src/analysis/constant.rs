@@ -1,7 +1,7 @@
 //! The structure of values from outside a recurrence: products of factors, each with the axes that it varies along.
 //!
 //! Comes in: a node outside. Goes out: its terms, none of them with a source. An outer product keeps its factors apart, a
-//! matrix that is a diagonal plus an outer product is two terms; whatever else is one factor.
+//! matrix that is a diagonal plus an outer product is two terms; whatever else, a vector say, is one factor.
 
 use super::algebra::{BinaryRole, UnaryRole};
 use super::contract::{self, Einsum};
@@ -42,7 +42,8 @@ impl Interpreter<'_> {
         let mut found = vec![root];
         let mut next = 0;
         while next < found.len() && found.len() < MAX_NODES {
-            for read in graph.operands(found[next]) {
+            let taken_apart = graph.node(found[next]).ty.axes.len() >= 2;
+            for read in graph.operands(found[next]).into_iter().filter(|_| taken_apart) {
                 if read.delay == 0 && !found.contains(&read.node) && !self.subject.contains(read.node) {
                     found.push(read.node);
                 }
@@ -60,6 +61,9 @@ impl Interpreter<'_> {
             return Some(self.number(id, number));
         }
         let node = graph.node(id);
+        if node.ty.axes.len() < 2 {
+            return None;
+        }
         let reads = graph.operands(id);
         let mut operands: Vec<(Read, Vec<Term>)> = Vec::new();
         for read in reads {
@@ -116,7 +120,7 @@ impl Interpreter<'_> {
                 let rank = self.subject.graph.node(a.node).ty.axes.len() as u32;
                 let axes: Vec<u32> = (0..rank).collect();
                 let right = match role {
-                    BinaryRole::Over => vec![self.atom(b)],
+                    BinaryRole::Over => vec![self.inverse(b)],
                     _ => right,
                 };
                 Some(self.structure_of_product((a, left), (b, right), &axes, &axes, &axes))

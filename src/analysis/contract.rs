@@ -85,6 +85,7 @@ fn atom_of(constant: &Constant, labels: &mut Labels) -> (Vec<Axis>, Vec<Factor>)
         .flat_map(|at| axes[at].labels.clone());
     let factor = Factor {
         node: constant.node,
+        inverse: false,
         kind: constant.kind,
         labels: along.collect(),
     };

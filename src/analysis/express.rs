@@ -4,7 +4,7 @@ use crate::ir::op::{Binary, Unary};
 use crate::ir::{Graph, NodeId, Op, Read};
 
 /// Deeper operands are left out.
-const MAX_DEPTH: u32 = 3;
+const MAX_DEPTH: u32 = 4;
 
 /// A read as the user would write it: `h[t-1]`, `R @ h[t-1]`, `sigmoid(f)`.
 pub(crate) fn read(graph: &Graph, read: Read) -> String {
@@ -26,7 +26,23 @@ enum Strength {
     Atom,
 }
 
+/// The value that a read shows without a name of its own: views are not written out.
+fn behind_views(graph: &Graph, mut read: Read) -> Read {
+    loop {
+        let node = graph.node(read.node);
+        let view = matches!(
+            node.op,
+            Op::Broadcast { .. } | Op::Reshape | Op::Slice { .. } | Op::State { .. }
+        );
+        match graph.operands(read.node).first() {
+            Some(operand) if view && read.delay == 0 && node.name.is_none() => read = *operand,
+            _ => return read,
+        }
+    }
+}
+
 fn within(graph: &Graph, read: Read, depth: u32, place: Strength) -> String {
+    let read = behind_views(graph, read);
     let node = graph.node(read.node);
     let delayed = |text: String| match read.delay {
         0 => text,
@@ -50,7 +66,7 @@ fn operation(graph: &Graph, id: NodeId, depth: u32, place: Strength) -> String {
     };
     let (text, strength) = match &graph.node(id).op {
         Op::State { .. } | Op::Broadcast { .. } | Op::Reshape | Op::Slice { .. } => return part(0, place),
-        Op::Unary(Unary::Neg) => (format!("-{}", part(0, Strength::Matmul)), Strength::Sum),
+        Op::Unary(Unary::Neg) => (format!("-{}", part(0, Strength::Matmul)), Strength::Product),
         Op::Binary(f) => match infix(*f) {
             Some((sign, strength)) => {
                 let right = match f {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// More terms than this in one value are not told apart any more.
-const MAX_TERMS: usize = 64;
+const MAX_TERMS: usize = 32;
 
 /// A recurrence of a graph, ready to be interpreted.
 pub(super) struct Subject<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Subject<'a> {
     pub(super) position: &'a [usize],
     /// Along which axes values vary.
     pub(super) varies: &'a [Vec<bool>],
-    /// Every delayed read of a member by a member.
+    /// The delayed reads of members by members, ascending. One that is missing counts as a read of something outside.
     pub(super) reads: Vec<Edge>,
 }
 
@@ -86,8 +86,6 @@ pub(super) struct Interpreter<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) algebra: Algebra,
     pub(super) labels: Labels,
-    /// Reads to be taken for values from outside.
-    pub(super) cut: &'a BTreeSet<u32>,
     values: BTreeMap<NodeId, Value>,
     constants: BTreeMap<NodeId, Value>,
     /// How many values from outside have been taken apart.
@@ -103,12 +101,11 @@ pub(super) struct Operand {
 
 impl<'a> Interpreter<'a> {
     /// Nothing is known yet.
-    pub(super) fn new(subject: &'a Subject<'a>, algebra: Algebra, cut: &'a BTreeSet<u32>) -> Interpreter<'a> {
+    pub(super) fn new(subject: &'a Subject<'a>, algebra: Algebra) -> Interpreter<'a> {
         Interpreter {
             subject,
             algebra,
             labels: Labels::default(),
-            cut,
             values: BTreeMap::new(),
             constants: BTreeMap::new(),
             looked_into: 0,
@@ -123,15 +120,12 @@ impl<'a> Interpreter<'a> {
     /// Interprets every member.
     ///
     /// # Errors
-    /// The first operation that is not linear. What `on_break` returns `true` for is taken for a constant instead.
-    pub(super) fn run(&mut self, mut on_break: impl FnMut(&Break) -> bool) -> Result<(), Break> {
+    /// The first operation that is not linear.
+    pub(super) fn run(&mut self) -> Result<(), Break> {
         for id in &self.subject.order {
-            let value = match self.evaluate(*id) {
-                Ok(terms) => self.capped(terms),
-                Err(found) if on_break(&found) => vec![self.atom(Read::now(*id))],
-                Err(found) => return Err(found),
-            };
-            self.values.insert(*id, Rc::new(value));
+            let terms = self.evaluate(*id)?;
+            let value = Rc::new(self.capped(terms));
+            self.values.insert(*id, value);
         }
         Ok(())
     }
@@ -178,15 +172,14 @@ impl<'a> Interpreter<'a> {
     fn delayed(&mut self, reader: NodeId, port: usize, state: NodeId, delay: i32) -> Term {
         let source = Source { state, delay };
         let edge = Edge { reader, port, source };
-        let number = self.subject.reads.binary_search(&edge).unwrap_or(0) as u32;
-        if self.cut.contains(&number) {
+        let Ok(number) = self.subject.reads.binary_search(&edge) else {
             return self.atom(Read { node: state, delay });
-        }
+        };
         let sizes = &self.subject.graph.node(state).ty.axes;
         let axes: Vec<_> = sizes.iter().map(|size| self.labels.whole(size)).collect();
         Term {
             source: Some(source),
-            reads: vec![number],
+            reads: vec![number as u32],
             exact: true,
             from: axes.clone(),
             to: axes,
@@ -203,6 +196,7 @@ impl<'a> Interpreter<'a> {
         let along = to.iter().zip(flags).filter(|(_, varies)| **varies || read.delay != 0);
         let factor = Factor {
             node: read.node,
+            inverse: false,
             kind: node.kind,
             labels: along.flat_map(|(axis, _)| axis.labels.clone()).collect(),
         };
@@ -251,7 +245,7 @@ impl<'a> Interpreter<'a> {
             BinaryRole::Times if a.moving && b.moving => Err(product_of_two(id, operands)),
             BinaryRole::Times if b.moving => Ok(self.scaled(b, a)),
             BinaryRole::Times => Ok(self.scaled(a, b)),
-            BinaryRole::Over if !b.moving => Ok(self.scaled(a, b)),
+            BinaryRole::Over if !b.moving => Ok(self.unscaled(a, b)),
             BinaryRole::Over if a.moving => Err(broken(id, 1, operands, Some(0))),
             BinaryRole::Over => Err(broken(id, 1, operands, None)),
             BinaryRole::Nonlinear => Err(broken(id, usize::from(!a.moving), operands, None)),
@@ -268,6 +262,23 @@ impl<'a> Interpreter<'a> {
             out: &axes,
         };
         self.product(operand, by, &einsum)
+    }
+
+    /// Every term of one operand times the inverse of the other, which does not move.
+    fn unscaled(&mut self, operand: &Operand, by: &Operand) -> Vec<Term> {
+        let inverse = Operand {
+            read: by.read,
+            value: Rc::new(vec![self.inverse(by.read)]),
+            moving: false,
+        };
+        self.scaled(operand, &inverse)
+    }
+
+    /// The inverse of a value as one factor.
+    pub(super) fn inverse(&mut self, read: Read) -> Term {
+        let mut term = self.atom(read);
+        term.factors.iter_mut().for_each(|f| f.inverse = true);
+        term
     }
 
     /// Every term of one operand with a constant one. If that is a sum, its addends are not told apart when it scales
@@ -411,6 +422,7 @@ impl<'a> Interpreter<'a> {
             };
             term.factors.push(Factor {
                 node: index,
+                inverse: false,
                 kind: self.subject.graph.node(id).kind,
                 labels,
             });

@@ -18,19 +18,23 @@ pub(super) fn judge(subject: &Subject, members: Vec<NodeId>) -> Recurrence {
     let graph = subject.graph;
     let is_state = |id: &&NodeId| matches!(graph.node(**id).op, Op::State { .. });
     let states: Vec<NodeId> = members.iter().filter(is_state).copied().collect();
-    let uncut = BTreeSet::new();
-    let mut first_break = None;
-    for algebra in Algebra::LINEAR {
-        let mut interpreter = Interpreter::new(subject, algebra, &uncut);
-        match (interpreter.run(|_| false), algebra) {
-            (Ok(()), Algebra::Linear(semiring)) => return linear(&interpreter, semiring, members, states),
-            (Err(found), _) => {
-                first_break.get_or_insert(found);
-            }
-            (Ok(()), Algebra::Dependence) => {}
-        }
+    match linearity(subject) {
+        Ok((interpreter, semiring)) => linear(&interpreter, semiring, members, states),
+        Err(found) => nonlinear(subject, members, states, &found),
     }
-    nonlinear(subject, members, states, first_break.as_ref())
+}
+
+/// The interpretation over the first semiring that fits.
+///
+/// # Errors
+/// Where linearity over (+,x) ends, if none fits.
+pub(super) fn linearity<'a>(subject: &'a Subject<'a>) -> Result<(Interpreter<'a>, Semiring), Break> {
+    let interpret = |semiring| {
+        let mut interpreter = Interpreter::new(subject, Algebra::Linear(semiring));
+        interpreter.run().map(|()| (interpreter, semiring))
+    };
+    let [first, rest @ ..] = Semiring::ALL;
+    interpret(first).or_else(|found| rest.into_iter().find_map(|s| interpret(s).ok()).ok_or(found))
 }
 
 fn linear(interpreter: &Interpreter, semiring: Semiring, members: Vec<NodeId>, states: Vec<NodeId>) -> Recurrence {
@@ -46,7 +50,9 @@ fn linear(interpreter: &Interpreter, semiring: Semiring, members: Vec<NodeId>, s
         state_axes: normal.state_axes(),
         read_contracted: false,
     };
-    verdict.read_contracted = chunk::read_contracted(subject, &states);
+    if verdict.is_matrix_of_vectors() {
+        verdict.read_contracted = chunk::read_contracted(subject, &states);
+    }
     let blocks = match verdict.transition {
         Transition::Dense => normal.blocks(),
         _ => None,
@@ -63,7 +69,7 @@ fn linear(interpreter: &Interpreter, semiring: Semiring, members: Vec<NodeId>, s
     }
 }
 
-fn nonlinear(subject: &Subject, members: Vec<NodeId>, states: Vec<NodeId>, found: Option<&Break>) -> Recurrence {
+fn nonlinear(subject: &Subject, members: Vec<NodeId>, states: Vec<NodeId>, found: &Break) -> Recurrence {
     let (form, blocks) = form(subject);
     let phases = match form {
         Form::Elementwise => 0,
@@ -83,9 +89,8 @@ fn nonlinear(subject: &Subject, members: Vec<NodeId>, states: Vec<NodeId>, found
 
 /// What units need of each other, and how many blocks of them need nothing of the others.
 fn form(subject: &Subject) -> (Form, Option<Size>) {
-    let uncut = BTreeSet::new();
-    let mut interpreter = Interpreter::new(subject, Algebra::Dependence, &uncut);
-    let through = interpreter.run(|_| false).is_ok();
+    let mut interpreter = Interpreter::new(subject, Algebra::Dependence);
+    let through = interpreter.run().is_ok();
     let normal = normal_form(&interpreter);
     if through && phases::phases(subject) == 0 && normal.alignments().is_some() {
         return (Form::Elementwise, None);
@@ -113,11 +118,14 @@ impl Linear {
     /// axis (so that the chain along the others is one small matrix), its input is an outer product, and all that is read
     /// of it outside are contractions.
     pub fn chunkable(&self) -> bool {
+        self.is_matrix_of_vectors() && self.read_contracted
+    }
+
+    /// What chunks need of the recurrence itself.
+    fn is_matrix_of_vectors(&self) -> bool {
         matches!(self.transition, Transition::Elementwise | Transition::LowRank(_))
             && self.semiring == Semiring::SumProduct
-            && self.state_axes.len() >= 2
             && self.coefficient_axes.len() < self.state_axes.len()
             && self.input == InputTerm::Rank1
-            && self.read_contracted
     }
 }

@@ -2,6 +2,7 @@
 
 use super::classify::Normal;
 use super::interpret::{Break, Edge, Subject};
+use super::term::Factor;
 use super::{InputTerm, Linear, Semiring, Transition, express};
 use crate::diagnostics::Span;
 use crate::ir::op::{Binary, Unary};
@@ -53,12 +54,12 @@ pub(super) fn linear(subject: &Subject, normal: &Normal, verdict: &Linear) -> (S
         .map(|e| (e.source, source_text(subject, e)))
         .collect();
     let sources: Vec<String> = sources.into_iter().map(|(_, text)| text).collect();
-    let (sum, product) = operators(verdict.semiring);
     let is = if states.len() == 1 { "is" } else { "are" };
     let reason = format!(
-        "{} {is} linear in {} over ({sum}, {product}): {}; {}{}",
+        "{} {is} linear in {} over {}: {}; {}{}",
         listed(&states),
         listed(&sources),
+        verdict.semiring.symbol(),
         transition_text(verdict),
         coefficient_text(subject, normal, verdict),
         match verdict.input {
@@ -67,16 +68,6 @@ pub(super) fn linear(subject: &Subject, normal: &Normal, verdict: &Linear) -> (S
         }
     );
     (reason, spans(subject, normal.states.iter().map(|(state, _)| *state)))
-}
-
-fn operators(semiring: Semiring) -> (&'static str, &'static str) {
-    match semiring {
-        Semiring::SumProduct => ("+", "*"),
-        Semiring::MaxPlus => ("max", "+"),
-        Semiring::MinPlus => ("min", "+"),
-        Semiring::LogSumExp => ("logaddexp", "+"),
-        Semiring::MaxMin => ("max", "min"),
-    }
 }
 
 fn transition_text(verdict: &Linear) -> String {
@@ -99,39 +90,39 @@ fn coefficient_text(subject: &Subject, normal: &Normal, verdict: &Linear) -> Str
         .flat_map(|(_, terms)| terms)
         .filter(|t| t.source.is_some());
     for factor in terms.flat_map(|t| &t.factors) {
-        let name = format!("`{}`", express::read(subject.graph, Read::now(factor.node)));
+        let name = factor_text(subject, factor, verdict.semiring);
         if !names.contains(&name) && names.len() <= 2 * MAX_LISTED {
             names.push(name);
         }
     }
-    if names.is_empty() && verdict.coefficient_axes.is_empty() {
-        return "nothing scales it".to_owned();
-    }
-    let by = match names.is_empty() {
-        true => String::new(),
-        false => format!(" {}", listed(&names)),
+    let coefficient = match names.as_slice() {
+        [] if verdict.coefficient_axes.is_empty() => return "nothing scales it".to_owned(),
+        [] => "coefficient".to_owned(),
+        [one] => format!("coefficient {one}"),
+        many => format!("coefficients from {}", listed(many)),
     };
     let along = match verdict.coefficient_axes.as_slice() {
-        [] => "is one number".to_owned(),
-        axes => format!("varies along {}", axes_text(axes)),
+        [] => "one number".to_owned(),
+        axes => format!("along {}", axes_text(axes)),
     };
     let in_time = match verdict.time_invariant {
         true => "the same in every frame",
-        false => "from frame to frame",
+        false => "new in every frame",
     };
-    let joint = match (verdict.coefficient_axes.is_empty(), verdict.time_invariant) {
-        (true, false) => ", changing ",
-        (_, true) => ", ",
-        (false, false) => " and ",
-    };
-    format!("the coefficient{by} {along}{joint}{in_time}")
+    format!("{coefficient}, {along}, {in_time}")
+}
+
+fn factor_text(subject: &Subject, factor: &Factor, semiring: Semiring) -> String {
+    let text = express::read(subject.graph, Read::now(factor.node));
+    match (factor.inverse, semiring) {
+        (false, _) => format!("`{text}`"),
+        (true, Semiring::SumProduct) => format!("`1 / {text}`"),
+        (true, _) => format!("`-{text}`"),
+    }
 }
 
 /// Why a recurrence is not linear: where the first delayed read loses linearity, and by what.
-pub(super) fn nonlinear(subject: &Subject, found: Option<&Break>) -> (String, Vec<Span>) {
-    let Some(found) = found else {
-        return ("frames run one after another".to_owned(), Vec::new());
-    };
+pub(super) fn nonlinear(subject: &Subject, found: &Break) -> (String, Vec<Span>) {
     let edges: Vec<&Edge> = found
         .reads
         .iter()
@@ -151,8 +142,7 @@ pub(super) fn nonlinear(subject: &Subject, found: Option<&Break>) -> (String, Ve
     let via = via(subject, &path, found.node);
     let verbs = if texts.len() == 1 { Verb::One } else { Verb::Many };
     let reason = format!("{} {}{via}", listed(&texts), fate(subject, found, verbs));
-    let owner = named_above(subject, found.node);
-    let reason = match owner {
+    let reason = match named_above(subject, found.node) {
         Some(name) => format!("{reason}, in `{name}`"),
         None => reason,
     };

@@ -174,7 +174,7 @@ impl fmt::Display for Row {
 
 impl Row {
     /// The parts of the verdict in one line.
-    fn headline(&self) -> String {
+    pub fn headline(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         match self.semiring {
             Some(semiring) => parts.push(format!("linear over {}", semiring.symbol())),
@@ -203,18 +203,5 @@ impl Row {
             parts.push("chunkable".to_owned());
         }
         parts.join(", ")
-    }
-}
-
-impl Semiring {
-    /// As it is written: `(max,+)`.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Semiring::SumProduct => "(+,x)",
-            Semiring::MaxPlus => "(max,+)",
-            Semiring::MinPlus => "(min,+)",
-            Semiring::LogSumExp => "(logaddexp,+)",
-            Semiring::MaxMin => "(max,min)",
-        }
     }
 }

@@ -66,6 +66,8 @@ pub(super) struct Axis {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Factor {
     pub(super) node: NodeId,
+    /// Whether it is the inverse of that value (under the algebra's product) that scales.
+    pub(super) inverse: bool,
     pub(super) kind: Kind,
     pub(super) labels: Vec<Label>,
 }

@@ -7,3 +7,4 @@ mod golden;
 mod layering;
 mod structure;
 mod support;
+mod verdicts;
