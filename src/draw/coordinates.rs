@@ -6,7 +6,9 @@ use super::layout::Rows;
 /// Between two items of a row.
 const GAP: f64 = 26.0;
 /// Sweeps over all rows.
-const SWEEPS: usize = 12;
+const SWEEPS: usize = 24;
+/// How much more it counts that a long arrow is straight than that a box stands under what it reads.
+const STRAIGHT: f64 = 8.0;
 
 /// The centre of every item; the leftmost edge is at 0.
 pub(super) fn coordinates(rows: &Rows) -> Vec<f64> {
@@ -41,7 +43,7 @@ pub(super) fn coordinates(rows: &Rows) -> Vec<f64> {
 }
 
 fn place(row: &[usize], rows: &Rows, sides: &[&Vec<Vec<usize>>], x: &mut [f64]) {
-    let wanted: Vec<f64> = row.iter().map(|item| mean(*item, sides, x)).collect();
+    let wanted: Vec<(f64, f64)> = row.iter().map(|item| mean(*item, rows, sides, x)).collect();
     // Offsets turn "in order and apart" into "not descending".
     let mut offset = 0.0;
     let mut offsets = Vec::with_capacity(row.len());
@@ -51,39 +53,48 @@ fn place(row: &[usize], rows: &Rows, sides: &[&Vec<Vec<usize>>], x: &mut [f64]) 
         }
         offsets.push(offset);
     }
-    let free: Vec<f64> = wanted.iter().zip(&offsets).map(|(w, o)| w - o).collect();
+    let free: Vec<(f64, f64)> = wanted
+        .iter()
+        .zip(&offsets)
+        .map(|((w, weight), o)| (w - o, *weight))
+        .collect();
     for ((item, place), offset) in row.iter().zip(not_descending(&free)).zip(offsets) {
         x[*item] = place + offset;
     }
 }
 
-fn mean(item: usize, sides: &[&Vec<Vec<usize>>], x: &[f64]) -> f64 {
-    let joined: Vec<f64> = sides.iter().flat_map(|side| &side[item]).map(|j| x[*j]).collect();
-    match joined.len() {
-        0 => x[item],
-        n => joined.iter().sum::<f64>() / n as f64,
+/// Where an item would stand by itself, and how much that counts.
+fn mean(item: usize, rows: &Rows, sides: &[&Vec<Vec<usize>>], x: &[f64]) -> (f64, f64) {
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for joined in sides.iter().flat_map(|side| &side[item]) {
+        let each = match (rows.is_lane(item), rows.is_lane(*joined)) {
+            (true, true) => STRAIGHT,
+            _ => 1.0,
+        };
+        sum += each * x[*joined];
+        weight += each;
+    }
+    match weight > 0.0 {
+        true => (sum / weight, weight),
+        false => (x[item], 0.1),
     }
 }
 
-/// The sequence nearest to `wanted` that does not descend.
-fn not_descending(wanted: &[f64]) -> Vec<f64> {
-    let mut pools: Vec<(f64, usize)> = Vec::new();
-    for value in wanted {
-        let (mut sum, mut count) = (*value, 1);
-        while let Some((s, c)) = pools
-            .last()
-            .filter(|(s, c)| s / *c as f64 > sum / count as f64)
-            .copied()
-        {
-            sum += s;
-            count += c;
+/// The sequence nearest to `wanted` (each with its weight) that does not descend.
+fn not_descending(wanted: &[(f64, f64)]) -> Vec<f64> {
+    // Weighted sum, weight, and number of the values that are one.
+    let mut pools: Vec<(f64, f64, usize)> = Vec::new();
+    for (value, weight) in wanted {
+        let (mut sum, mut total, mut count) = (value * weight, *weight, 1);
+        while let Some((s, w, c)) = pools.last().filter(|(s, w, _)| s / w > sum / total).copied() {
+            (sum, total, count) = (sum + s, total + w, count + c);
             pools.pop();
         }
-        pools.push((sum, count));
+        pools.push((sum, total, count));
     }
     let each = pools
         .into_iter()
-        .flat_map(|(sum, count)| std::iter::repeat_n(sum / count as f64, count));
+        .flat_map(|(sum, total, count)| std::iter::repeat_n(sum / total, count));
     each.collect()
 }
 
@@ -93,8 +104,10 @@ mod tests {
 
     #[test]
     fn pooling_gives_the_nearest_sequence() {
-        assert_eq!(not_descending(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
-        assert_eq!(not_descending(&[3.0, 2.0, 1.0]), [2.0, 2.0, 2.0]);
-        assert!(not_descending(&[]).is_empty());
+        let even = |values: &[f64]| not_descending(&values.iter().map(|v| (*v, 1.0)).collect::<Vec<_>>());
+        assert_eq!(even(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
+        assert_eq!(even(&[3.0, 2.0, 1.0]), [2.0, 2.0, 2.0]);
+        assert!(even(&[]).is_empty());
+        assert_eq!(not_descending(&[(4.0, 3.0), (0.0, 1.0)]), [3.0, 3.0]);
     }
 }

@@ -4,8 +4,8 @@
 //! the same frame; an arrow over several rows takes a place in each row that it crosses, so that it meets no box.
 
 use super::coordinates;
-use super::order;
-use super::picture::{Arrow, Box, Picture, Shape};
+use super::picture::{Arrow, Box, Picture};
+use super::{order, routes};
 
 /// Width of a character of the font, in pixels.
 pub(super) const CHARACTER: f64 = 7.25;
@@ -13,6 +13,8 @@ pub(super) const CHARACTER: f64 = 7.25;
 const ROW_GAP: f64 = 52.0;
 /// What a box with an arrow to itself keeps free at its right.
 const LOOP_ROOM: f64 = 62.0;
+/// How tall a row is for an arrow that crosses it, at least.
+pub(super) const LANE_HEIGHT: f64 = 26.0;
 /// The width that an arrow takes in a row that it crosses.
 const LANE: f64 = 16.0;
 /// More places of arrows than this are not kept: the longest arrows then run straight.
@@ -58,8 +60,10 @@ pub(super) struct Rows {
     pub(super) joints: Vec<(usize, usize)>,
     /// The items of each row, in order.
     pub(super) rows: Vec<Vec<usize>>,
+    /// How many of the items are boxes.
+    boxes: usize,
     /// The lanes of each arrow, from its source on.
-    lanes: Vec<Vec<usize>>,
+    pub(super) lanes: Vec<Vec<usize>>,
 }
 
 /// Lays a picture out.
@@ -80,7 +84,7 @@ pub(super) fn layout(picture: &Picture) -> Layout {
         });
     }
     let lane = |item: usize| (centres[item] + MARGIN, tops[rows.row[item]] + MARGIN);
-    let routes = routes(picture, &rows, &boxes, &lane);
+    let routes = routes::routes(picture, &rows, &boxes, &lane);
     let right = rows.width.iter().zip(&centres).map(|(w, x)| x + w / 2.0);
     Layout {
         width: right.fold(0.0, f64::max) + 2.0 * MARGIN,
@@ -107,6 +111,7 @@ fn rows(picture: &Picture, sizes: &[(f64, f64)]) -> Rows {
         width: sizes.iter().map(|(w, _)| *w).collect(),
         joints: Vec::new(),
         rows: Vec::new(),
+        boxes: sizes.len(),
         lanes: vec![Vec::new(); picture.arrows.len()],
     };
     for arrow in picture.arrows.iter().filter(|a| a.from == a.to) {
@@ -130,6 +135,11 @@ fn span(row: &[usize], arrow: &Arrow) -> usize {
 }
 
 impl Rows {
+    /// Whether an item is a place of an arrow.
+    pub(super) fn is_lane(&self, item: usize) -> bool {
+        item >= self.boxes
+    }
+
     /// Gives an arrow a lane in each row between its ends.
     fn thread(&mut self, number: usize, arrow: &Arrow) {
         let (first, last) = (self.row[arrow.from], self.row[arrow.to]);
@@ -180,11 +190,8 @@ fn ranks(picture: &Picture) -> Vec<usize> {
         }
     }
     for number in (0..n).filter(|b| leaf[*b]) {
-        let given = matches!(picture.boxes[number].shape, Shape::Input | Shape::Constant);
         let first = readers[number].iter().map(|r| row[*r]).min().unwrap_or(0);
-        if given {
-            row[number] = first.saturating_sub(1);
-        }
+        row[number] = first.saturating_sub(1);
     }
     row
 }
@@ -201,90 +208,4 @@ fn tops(rows: &Rows, sizes: &[(f64, f64)]) -> Vec<f64> {
         *last -= ROW_GAP;
     }
     tops
-}
-
-/// The knots of every arrow.
-fn routes(picture: &Picture, rows: &Rows, boxes: &[Rect], lane: &dyn Fn(usize) -> (f64, f64)) -> Vec<Vec<Knot>> {
-    let (leave, arrive) = ports(picture, rows, boxes, lane);
-    let each = picture.arrows.iter().enumerate().map(|(number, arrow)| {
-        let (from, to) = (boxes[arrow.from], boxes[arrow.to]);
-        let down = rows.row[arrow.from] < rows.row[arrow.to];
-        let mut knots = Vec::new();
-        if arrow.from == arrow.to {
-            return around(from);
-        }
-        let lanes = &rows.lanes[number];
-        match down {
-            true => knots.push(knot(leave[number], from.y + from.h, 0.0, 1.0)),
-            false => knots.push(side(from, lanes.first().map_or(to.x + to.w / 2.0, |l| lane(*l).0), 1.0)),
-        }
-        for item in lanes {
-            let (x, y) = lane(*item);
-            let ends = [y, y + 26.0];
-            let (first, second) = if down { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
-            let dy = if down { 1.0 } else { -1.0 };
-            knots.extend([knot(x, first, 0.0, dy), knot(x, second, 0.0, dy)]);
-        }
-        match down {
-            true => knots.push(knot(arrive[number], to.y, 0.0, 1.0)),
-            false => knots.push(side(
-                to,
-                lanes.last().map_or(from.x + from.w / 2.0, |l| lane(*l).0),
-                -1.0,
-            )),
-        }
-        knots
-    });
-    each.collect()
-}
-
-fn knot(x: f64, y: f64, dx: f64, dy: f64) -> Knot {
-    Knot { x, y, dx, dy }
-}
-
-/// The middle of a box's side that faces `x`; `out` is 1 for an arrow that leaves there, -1 for one that arrives.
-fn side(rect: Rect, x: f64, out: f64) -> Knot {
-    match x >= rect.x + rect.w / 2.0 {
-        true => knot(rect.x + rect.w, rect.y + rect.h / 2.0, out, 0.0),
-        false => knot(rect.x, rect.y + rect.h / 2.0, -out, 0.0),
-    }
-}
-
-/// From a box to itself, at its right.
-fn around(rect: Rect) -> Vec<Knot> {
-    let right = rect.x + rect.w;
-    vec![
-        knot(right, rect.y + rect.h * 0.75, 1.0, 0.0),
-        knot(right + 24.0, rect.y + rect.h * 0.5, 0.0, -1.0),
-        knot(right, rect.y + rect.h * 0.25, -1.0, 0.0),
-    ]
-}
-
-/// Where on the bottom of its source, and on the top of its reader, each arrow that runs down stands: side by side, in the
-/// order of where it goes.
-fn ports(picture: &Picture, rows: &Rows, boxes: &[Rect], lane: &dyn Fn(usize) -> (f64, f64)) -> (Vec<f64>, Vec<f64>) {
-    let centre = |b: usize| boxes[b].x + boxes[b].w / 2.0;
-    let n = picture.arrows.len();
-    let (mut leave, mut arrive) = (vec![0.0; n], vec![0.0; n]);
-    let mut below: Vec<Vec<(f64, usize)>> = vec![Vec::new(); boxes.len()];
-    let mut above = below.clone();
-    for (number, arrow) in picture.arrows.iter().enumerate() {
-        if rows.row[arrow.from] < rows.row[arrow.to] {
-            let lanes = &rows.lanes[number];
-            below[arrow.from].push((lanes.first().map_or(centre(arrow.to), |l| lane(*l).0), number));
-            above[arrow.to].push((lanes.last().map_or(centre(arrow.from), |l| lane(*l).0), number));
-        }
-    }
-    for (ends, place) in [(&mut below, &mut leave), (&mut above, &mut arrive)] {
-        for (number, list) in ends.iter_mut().enumerate() {
-            list.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            let step = boxes[number].w * 0.7 / list.len().max(1) as f64;
-            let step = step.min(22.0);
-            let first = centre(number) - step * (list.len().saturating_sub(1)) as f64 / 2.0;
-            for (at, (_, arrow)) in list.iter().enumerate() {
-                place[*arrow] = first + step * at as f64;
-            }
-        }
-    }
-    (leave, arrive)
 }

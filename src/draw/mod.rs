@@ -13,6 +13,7 @@ mod layout;
 mod order;
 mod palette;
 mod picture;
+mod routes;
 mod svg;
 
 use crate::analysis::Facts;

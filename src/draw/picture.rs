@@ -224,6 +224,18 @@ impl<'a> Drawn<'a> {
         self.graph.operands(state).first().map(|read| read.node)
     }
 
+    /// What a slice is cut out of: a name, or the length of the axis.
+    fn sliced(&self, slice: NodeId) -> String {
+        let whole = self.kept(slice).map(|id| self.graph.node(id));
+        match (whole, &self.graph.node(slice).op) {
+            (Some(node), Op::Slice { axis, .. }) => match &node.name {
+                Some(name) => name.to_string(),
+                None => node.ty.axes.get(*axis).map(ToString::to_string).unwrap_or_default(),
+            },
+            _ => String::new(),
+        }
+    }
+
     fn box_of(&self, id: NodeId) -> Box {
         let node = self.graph.node(id);
         let value = match node.op {
@@ -233,6 +245,7 @@ impl<'a> Drawn<'a> {
         let op = &self.graph.node(value).op;
         let text = match op {
             Op::Input | Op::StaticInput => String::new(),
+            Op::Slice { lo, hi, .. } => format!("{lo} .. {hi} of {}", self.sliced(value)),
             _ => shortened(&express::definition(self.graph, value)),
         };
         let (title, text) = match &node.name {

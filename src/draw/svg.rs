@@ -84,8 +84,7 @@ fn path(knots: &[Knot]) -> String {
             text += &format!("M{:.1} {:.1}", knot.x, knot.y);
             continue;
         };
-        let reach = ((knot.x - before.x).abs() * 0.3).max((knot.y - before.y).abs() * 0.5);
-        let (a, b) = (reach_of(&before, reach), reach_of(knot, -reach));
+        let (a, b) = (reach_of(&before, knot, 1.0), reach_of(knot, &before, -1.0));
         text += &format!(
             " C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
             a.0, a.1, b.0, b.1, knot.x, knot.y
@@ -94,25 +93,35 @@ fn path(knots: &[Knot]) -> String {
     text
 }
 
-fn reach_of(knot: &Knot, reach: f64) -> (f64, f64) {
-    (knot.x + knot.dx * reach, knot.y + knot.dy * reach)
+/// The control point of a knot on the way to another: far enough for a smooth curve, not so far that it leaves the gap
+/// between two rows.
+fn reach_of(knot: &Knot, other: &Knot, way: f64) -> (f64, f64) {
+    let (dx, dy) = ((other.x - knot.x).abs(), (other.y - knot.y).abs());
+    let reach = match knot.dx == 0.0 {
+        true => (dx * 0.3).clamp(dy * 0.5, dy * 0.85),
+        false => (dx * 0.4).max(18.0),
+    };
+    (knot.x + knot.dx * reach * way, knot.y + knot.dy * reach * way)
 }
 
 /// The delay, beside the middle of its arrow.
 fn write_delay(out: &mut String, arrow: &Arrow, knots: &[Knot]) -> std::fmt::Result {
     let middle = knots.len() / 2;
     let (x, y) = match (knots.get(middle.saturating_sub(1)), knots.get(middle)) {
-        _ if arrow.from == arrow.to => knots.get(1).map_or((0.0, 0.0), |k| (k.x + 3.0, k.y)),
-        (Some(a), Some(b)) => ((a.x + b.x) / 2.0 + 4.0, (a.y + b.y) / 2.0),
+        (Some(a), Some(b)) if knots.len().is_multiple_of(2) => ((a.x + b.x) / 2.0 + 4.0, (a.y + b.y) / 2.0),
+        (_, Some(b)) => (b.x + 3.0, b.y),
         _ => (0.0, 0.0),
     };
-    writeln!(
-        out,
-        "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"11\" fill=\"#b02a1a\" stroke=\"white\" stroke-width=\"3\" \
-         paint-order=\"stroke\">{}</text>",
-        y + 4.0,
-        delay_text(arrow.delay)
-    )
+    let text = delay_text(arrow.delay);
+    let y = y + 4.0;
+    // Twice, the first time as a white edge, so that lines do not run through the letters.
+    for look in ["fill=\"white\" stroke=\"white\" stroke-width=\"4\"", "fill=\"#b02a1a\""] {
+        writeln!(
+            out,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"11\" {look}>{text}</text>"
+        )?;
+    }
+    Ok(())
 }
 
 fn write_box(out: &mut String, picture: &Picture, number: usize, drawn: &Box, rect: Rect) -> std::fmt::Result {

@@ -84,11 +84,42 @@ fn ladder(n: usize) -> Graph {
 fn a_large_graph_takes_less_than_a_second() {
     let graph = ladder(2000);
     let facts = analysis::analyse(&graph).expect("no cycle");
-    let start = std::time::Instant::now();
-    let text = draw(&graph, &facts, &[], Format::Svg);
-    assert!(text.matches("class=\"box\"").count() == 2001);
-    let taken = start.elapsed();
-    assert!(taken.as_secs_f64() < 1.0, "{taken:?}");
+    // The best of three, so that a busy machine does not fail the test.
+    let times = (0..3).map(|_| {
+        let start = std::time::Instant::now();
+        let text = draw(&graph, &facts, &[], Format::Svg);
+        assert_eq!(text.matches("class=\"box\"").count(), 2001);
+        start.elapsed().as_secs_f64()
+    });
+    let best = times.fold(f64::INFINITY, f64::min);
+    assert!(best < 1.0, "{best} s");
+}
+
+#[test]
+fn elman_as_text() {
+    insta::assert_snapshot!(drawn(&Build::elman(), Format::Dot));
+}
+
+#[test]
+fn elman_as_a_picture() {
+    insta::assert_snapshot!(drawn(&Build::elman(), Format::Svg));
+}
+
+#[test]
+fn a_page_needs_nothing_else() {
+    let page = drawn(&Build::elman(), Format::Html);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.contains("<title>elman</title>") && page.contains("<script>") && page.contains("</svg>"));
+    let outside = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!outside.contains("http") && !outside.contains("src=") && !outside.contains("@import"));
+}
+
+#[test]
+fn formats_follow_extensions() {
+    assert_eq!(Format::of_extension("SVG"), Some(Format::Svg));
+    assert_eq!(Format::of_extension("gv"), Some(Format::Dot));
+    assert_eq!(Format::of_extension("html"), Some(Format::Html));
+    assert_eq!(Format::of_extension("png"), None);
 }
 
 #[test]
