@@ -6,7 +6,7 @@ use super::names::Names;
 use super::pointers::{Pointers, element_type};
 use crate::codegen::Target;
 use rnnc_runtime::manifest::{Argument, KernelLaunch, Workspace};
-use rnnc_runtime::plan::{BufferId, Launch, Plan};
+use rnnc_runtime::plan::{BufferId, Launch, Plan, Scope};
 use std::collections::BTreeSet;
 
 /// What a kernel's printer is given.
@@ -74,6 +74,22 @@ pub fn opening_comment(launch: &Launch, how: &str) -> String {
     comment
 }
 
+/// T and B, as far as a scope has them: as C parameters and for the manifest.
+pub fn extents(scope: Scope) -> (Vec<String>, Vec<Argument>) {
+    let int = |name: &str| format!("int {name}");
+    match scope {
+        Scope::Const => (Vec::new(), Vec::new()),
+        Scope::Batch | Scope::Window(_) => (vec![int("B")], vec![Argument::Batch]),
+        Scope::Frame => (vec![int("T"), int("B")], vec![Argument::Frames, Argument::Batch]),
+    }
+}
+
+/// Parameters, one a line.
+pub fn parameter_list(parameters: &[String]) -> String {
+    let lines: Vec<String> = parameters.iter().map(|p| format!("    {p}")).collect();
+    lines.join(",\n")
+}
+
 /// Lines of code, indented by their braces, starting at `level` steps of four columns; each ends in a newline.
 pub fn indented(lines: &[String], level: usize) -> String {
     let mut depth = level;
@@ -112,7 +128,8 @@ pub fn needed(declarations: Vec<String>, code: &str) -> Vec<String> {
     kept
 }
 
-fn words(code: &str) -> impl Iterator<Item = &str> {
+/// The identifiers, and numbers, in code.
+pub fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .filter(|w| !w.is_empty())
 }

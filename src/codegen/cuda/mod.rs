@@ -1,7 +1,9 @@
 //! CUDA text. A kernel's skeleton is a template; what it computes is printed here, statement by statement.
 
 pub mod channel;
+mod file;
 pub mod expr;
+mod header;
 pub mod index;
 pub mod kernel;
 pub mod literal;
@@ -9,6 +11,9 @@ pub mod names;
 pub mod place;
 pub mod pointers;
 pub mod prelude;
+pub mod product;
 pub mod spelling;
 pub mod statements;
 pub mod templates;
+
+pub use file::emit;

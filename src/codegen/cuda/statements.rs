@@ -111,8 +111,8 @@ impl<'a> Statements<'a> {
         if matches!(step, Step::Const(_) | Step::Number(_) | Step::Carried { .. }) || identifier(&e.text) == e.text {
             return true;
         }
-        // A parameter's element needs no second name.
-        let own_name = self.named[i].is_some() && !is_parameter(step, place);
+        // An element of a buffer needs no second name.
+        let own_name = self.named[i].is_some_and(|name| !is_element_of(step, name, place));
         self.uses[i] == 1 && !own_name && e.text.len() <= LONG
     }
 
@@ -139,13 +139,14 @@ impl<'a> Statements<'a> {
     }
 }
 
-fn is_parameter(step: &Step, place: &Place) -> bool {
+/// Whether a step reads a parameter, or the buffer of that name.
+fn is_element_of(step: &Step, name: &str, place: &Place) -> bool {
     let buffer = match step {
-        Step::Load(load) => load.buffer,
-        Step::Gather { table, .. } => *table,
+        Step::Load(load) => place.plan.buffer(load.buffer),
+        Step::Gather { table, .. } => place.plan.buffer(*table),
         _ => return false,
     };
-    matches!(place.plan.buffer(buffer).role, Role::Param | Role::Prologue)
+    buffer.name == name || matches!(buffer.role, Role::Param | Role::Prologue)
 }
 
 /// How often each register is read by what is wanted itself.

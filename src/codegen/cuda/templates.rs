@@ -14,8 +14,10 @@ pub trait View: Serialize {
 
 /// Every template.
 const TEMPLATES: &[(&str, &str)] = &[
+    ("header.h", include_str!("../../../templates/header.h")),
     ("file.cu", include_str!("../../../templates/file.cu")),
     ("pointwise.cu", include_str!("../../../templates/pointwise.cu")),
+    ("product.cu", include_str!("../../../templates/product.cu")),
     ("channel.cu", include_str!("../../../templates/channel.cu")),
     ("channel_ahead.cu", include_str!("../../../templates/channel_ahead.cu")),
 ];

@@ -2,9 +2,9 @@
 
 use super::facts::{Facts, Phase};
 use super::space::Space;
+use super::user_names;
 use super::work::{Walk, Work};
-use super::{extents, parameter_list, user_names};
-use crate::codegen::cuda::kernel::{Context, Emission, indented, needed, opening_comment};
+use crate::codegen::cuda::kernel::{Context, Emission, extents, indented, needed, opening_comment, parameter_list};
 use crate::codegen::cuda::place::{FrameNames, Place};
 use crate::codegen::cuda::statements::Statements;
 use crate::codegen::cuda::templates::{View, render};

@@ -81,8 +81,9 @@ impl<'a> Work<'a> {
             match *self.step(reg) {
                 Step::Reduce(op, _) if self.facts.looped => self.join(reg, op, lines),
                 Step::Reduce(op, operand) => {
+                    // All lanes take part: the call may not move into a condition that some of them fail.
                     let e = self.fold_of_one(op, operand);
-                    self.statements.settle(reg, e, place, &mut self.names, lines);
+                    self.statements.assign(reg, &e, place, &mut self.names, lines);
                 }
                 _ => self.define(reg, place, lines),
             }
@@ -95,7 +96,7 @@ impl<'a> Work<'a> {
             Some(ring) => Expr::new(ring.clone(), Prec::Primary, self.statements.expr(reg, place).ty),
             None => self.statements.expr(reg, place),
         };
-        if self.facts.get(reg).kept || self.early.contains_key(&reg) {
+        if self.facts.get(reg).kept {
             self.statements.assign(reg, &e, place, &mut self.names, lines);
         } else {
             self.statements.settle(reg, e, place, &mut self.names, lines);
