@@ -14,6 +14,11 @@ pub enum Device {
         /// How many threads; results do not depend on it.
         threads: usize,
     },
+    /// An NVIDIA GPU.
+    Cuda {
+        /// Which, counted from 0.
+        ordinal: usize,
+    },
 }
 
 /// A cell on a device.
@@ -39,6 +44,7 @@ impl Cell {
     pub fn load(&self, device: &Device) -> Result<Loaded, Error> {
         let engine: Box<dyn Engine> = match device {
             Device::Cpu { threads } => Box::new(CpuEngine::new(self.plan().clone(), *threads)?),
+            Device::Cuda { ordinal } => self.cuda(*ordinal)?,
         };
         Ok(Loaded {
             plan: self.plan().clone(),

@@ -24,6 +24,7 @@
 //! # Ok::<(), rnnc::Error>(())
 //! ```
 
+mod cuda;
 mod error;
 mod load;
 mod tensor;
@@ -49,6 +50,8 @@ pub struct Options {
     pub dims: BTreeMap<String, i64>,
     /// How inputs, parameters and outputs are stored on the device.
     pub elem: Elem,
+    /// Write approximations of `exp`, `tanh` and their kin into GPU kernels.
+    pub fast_math: bool,
 }
 
 impl Default for Options {
@@ -59,6 +62,7 @@ impl Default for Options {
             cell: None,
             dims,
             elem: Elem::F32,
+            fast_math: false,
         }
     }
 }
@@ -82,6 +86,7 @@ impl Options {
 /// A compiled cell: its plan at given dimensions, ready to be loaded on any device.
 pub struct Cell {
     planned: driver::Planned,
+    fast_math: bool,
 }
 
 /// Compiles a cell.
@@ -110,7 +115,10 @@ pub fn compile(source: &str, options: &Options) -> Result<Cell, Error> {
     if let Some(name) = dims.keys().find(|name| !known.contains(name)) {
         return Err(fail(unknown_dim(name, known)));
     }
-    Ok(Cell { planned })
+    Ok(Cell {
+        planned,
+        fast_math: options.fast_math,
+    })
 }
 
 fn unknown_dim(name: &str, known: &[Name]) -> Diagnostics {

@@ -1,8 +1,8 @@
 //! CUDA text. A kernel's skeleton is a template; what it computes is printed here, statement by statement.
 
 pub mod channel;
-mod file;
 pub mod expr;
+mod file;
 mod header;
 pub mod index;
 pub mod kernel;
