@@ -1,2 +1,9 @@
-//! The rnnc command.
-fn main() {}
+//! The `rnnc` command.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

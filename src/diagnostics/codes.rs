@@ -24,6 +24,11 @@ macro_rules! codes {
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* }
             }
+
+            /// The page on the code, in Markdown: what it means, an example, what to do.
+            pub fn page(self) -> &'static str {
+                match self { $(Code::$name => include_str!(concat!("pages/", $code, ".md")),)* }
+            }
         }
     };
 }

@@ -122,6 +122,11 @@ impl Diagnostic {
     }
 }
 
+/// What `rnnc explain` prints on a code, in Markdown.
+pub fn page(code: Code) -> &'static str {
+    code.page()
+}
+
 /// A list of messages in the order in which they were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]

@@ -8,9 +8,11 @@ mod graph;
 pub mod op;
 pub mod print;
 pub mod size;
+pub mod solve;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod ty;
+pub mod values;
 pub mod verify;
 
 pub use graph::{Graph, Node, NodeId, Output, Read, Use};

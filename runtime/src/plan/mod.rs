@@ -13,6 +13,8 @@
 pub mod access;
 mod body;
 mod check;
+mod cost;
+mod depend;
 mod index;
 #[cfg(any(test, feature = "interpret"))]
 pub mod interpret;
@@ -23,6 +25,7 @@ pub(crate) mod samples;
 pub use access::{Matrix, Site, SiteKind};
 pub use body::{Body, Frame, Guard, Load, Reg, Step, Store, StoreFrame};
 pub use check::check;
+pub use cost::{Cost, cost};
 pub use index::{Atom, Index, Term};
 pub use lanes::Lanes;
 

@@ -1,0 +1,151 @@
+//! `rnnc verify`: a cell against recorded vectors.
+
+use super::device::{DeviceArgs, failure};
+use super::tensors::{self, Array, Arrays};
+use super::{CellArgs, Failure, Outcome, source};
+use rnnc::driver;
+use rnnc::ir::solve;
+use rnnc::{Cell, Loaded, Tensors};
+use rnnc_runtime::plan::{Buffer, Role};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Arguments of `rnnc verify`.
+#[derive(clap::Args)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    cell: CellArgs,
+    /// Recorded vectors (.safetensors or .npz): x.NAME inputs, p.NAME parameters, s0.NAME initial states (default where
+    /// missing), y.NAME outputs, sT.NAME final states; gradients (dy. dsT. dx. dp. ds0.) are ignored
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Largest relative error of the norm
+    #[arg(long, default_value_t = 1e-5)]
+    tol: f64,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One compared tensor.
+#[derive(Serialize)]
+struct Compared {
+    name: String,
+    error: f64,
+    absolute: bool,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    cell: String,
+    device: String,
+    tolerance: f64,
+    compared: Vec<Compared>,
+    ok: bool,
+}
+
+/// Runs the cell and compares.
+pub fn run(args: &VerifyArgs) -> Outcome {
+    let arrays = tensors::read(&args.data)?;
+    let file = source::read(&args.cell.file)?;
+    let checked = driver::check(&file.bytes, &source::choice(&args.cell)).map_err(|d| file.fail(&d))?;
+    let shapes: BTreeMap<String, Vec<usize>> = arrays.iter().map(|(k, a)| (k.clone(), a.shape.clone())).collect();
+    let given = args.cell.given_dims().into_iter().map(|(k, v)| (k.as_str().into(), v)).collect();
+    let dims = solve::solve_rest(&checked.graph, &given, &shapes).map_err(|e| Failure::Input(e.to_string()))?;
+    let mut options = rnnc::Options { file: file.name.clone(), cell: args.cell.cell.clone(), ..Default::default() };
+    options.dims = dims.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
+    let cell = rnnc::compile(&file.text(), &options).map_err(|e| Failure::Input(e.to_string()))?;
+    refuse_unknown(&cell, &arrays)?;
+    let mut loaded = cell.load(&args.device.device()?).map_err(|e| failure(&e))?;
+    let results = execute(&cell, &mut loaded, &arrays)?;
+    let report = compare(&cell, loaded.device(), &results, &arrays, args.tol)?;
+    let ok = report.ok;
+    if args.json { super::print_json(&report)? } else { print(&report)? }
+    if ok { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// Names that the cell does not have are mistakes; gradients wait for their time.
+fn refuse_unknown(cell: &Cell, arrays: &Arrays) -> Outcome {
+    let known: Vec<String> = cell.plan().buffers.iter().map(rnnc_runtime::given::key).collect();
+    let ignored = ["dy.", "dsT.", "dx.", "dp.", "ds0."];
+    let unknown = arrays.keys().find(|name| !known.contains(name) && !ignored.iter().any(|p| name.starts_with(p)));
+    match unknown {
+        None => Ok(()),
+        Some(name) => {
+            let visible = known.into_iter().filter(|k| k.contains('.')).collect::<Vec<_>>().join(", ");
+            Err(Failure::Input(format!("the cell has nothing called {name}; it has {visible}")))
+        }
+    }
+}
+
+/// The tensors of a role, under their plain names.
+fn select(cell: &Cell, arrays: &Arrays, wanted: impl Fn(&Role) -> bool) -> Tensors {
+    let buffers = cell.plan().buffers.iter().filter(|b| wanted(&b.role));
+    let found = buffers.filter_map(|b| Some((b.name.clone(), arrays.get(&rnnc_runtime::given::key(b))?.to_tensor(b.elem))));
+    found.collect()
+}
+
+fn execute(cell: &Cell, loaded: &mut Loaded, arrays: &Arrays) -> Result<Tensors, Failure> {
+    loaded.set_params(&select(cell, arrays, |r| *r == Role::Param)).map_err(|e| failure(&e))?;
+    let inputs = select(cell, arrays, |r| *r == Role::Input);
+    let states = select(cell, arrays, |r| matches!(r, Role::Initial(_)));
+    let run = loaded.forward(&inputs, &states).map_err(|e| failure(&e))?;
+    let outputs = run.outputs.into_iter().map(|(k, v)| (format!("y.{k}"), v));
+    Ok(outputs.chain(run.states.into_iter().map(|(k, v)| (format!("sT.{k}"), v))).collect())
+}
+
+fn compare(cell: &Cell, device: String, results: &Tensors, arrays: &Arrays, tol: f64) -> Result<Report, Failure> {
+    let mut compared = Vec::new();
+    let is_result = |b: &&Buffer| matches!(b.role, Role::Output | Role::Final);
+    for buffer in cell.plan().buffers.iter().filter(is_result) {
+        let name = rnnc_runtime::given::key(buffer);
+        let Some(expected) = arrays.get(&name) else {
+            if buffer.role == Role::Final {
+                continue; // a file may leave final states out
+            }
+            return Err(Failure::Input(format!("the file lacks {name}, an output of the cell")));
+        };
+        let got = &results[&name];
+        if got.shape != expected.shape {
+            return Err(Failure::Input(format!("{name} has shape {:?} in the file, {:?} here", expected.shape, got.shape)));
+        }
+        let got: Vec<f64> = match &got.data {
+            rnnc_runtime::engine::Data::F32(values) => values.iter().map(|x| f64::from(*x)).collect(),
+            rnnc_runtime::engine::Data::I32(values) => values.iter().map(|x| f64::from(*x)).collect(),
+        };
+        let (error, absolute) = error_of(&got, expected);
+        compared.push(Compared { name, error, absolute, ok: error <= tol });
+    }
+    let ok = compared.iter().all(|c| c.ok);
+    Ok(Report { cell: cell.plan().cell.clone(), device, tolerance: tol, compared, ok })
+}
+
+/// The relative error of the norm; absolute where the reference is zero. What is not finite must be equal.
+fn error_of(got: &[f64], expected: &Array) -> (f64, bool) {
+    let (mut difference, mut norm) = (0.0, 0.0);
+    for (a, b) in got.iter().zip(&expected.data) {
+        if !b.is_finite() || !a.is_finite() {
+            if a == b || (a.is_nan() && b.is_nan()) {
+                continue;
+            }
+            return (f64::INFINITY, false);
+        }
+        difference += (a - b) * (a - b);
+        norm += b * b;
+    }
+    if norm == 0.0 { (difference.sqrt(), true) } else { ((difference / norm).sqrt(), false) }
+}
+
+fn print(report: &Report) -> Outcome {
+    for c in &report.compared {
+        let kind = if c.absolute { "absolute" } else { "relative" };
+        let verdict = if c.ok { "ok" } else { "MISMATCH" };
+        super::print(&format!("{:<16} {:.2e} {kind}  {verdict}", c.name, c.error))?;
+    }
+    let verdict = if report.ok { "ok" } else { "MISMATCH" };
+    super::print(&format!("{} on {}: {verdict} (tolerance {:.0e})", report.cell, report.device, report.tolerance))
+}
