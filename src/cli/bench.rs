@@ -56,16 +56,25 @@ struct Times {
 /// Times compiling or running.
 pub fn run(args: &BenchArgs) -> Outcome {
     let file = source::read(&args.cell.file)?;
-    let times = if args.compile { compiling(args, &file)? } else { vec![running(args, &file)?] };
+    let times = if args.compile {
+        compiling(args, &file)?
+    } else {
+        vec![running(args, &file)?]
+    };
     if args.json {
         return super::print_json(&times);
     }
     for t in &times {
         let (median, least, most) = (t.median * 1e3, t.least * 1e3, t.most * 1e3);
-        super::print(&format!("{:<34} {median:9.3} ms  (least {least:.3}, most {most:.3}, {} runs)", t.what, t.runs))?;
+        super::print(&format!(
+            "{:<34} {median:9.3} ms  (least {least:.3}, most {most:.3}, {} runs)",
+            t.what, t.runs
+        ))?;
     }
     if args.compile {
-        super::print("for comparison, LSTM and layer-norm LSTM, forward and backward, on the CPU: JAX (jit) 0.6 s and 1.0 s,")?;
+        super::print(
+            "for comparison, LSTM and layer-norm LSTM, forward and backward, on the CPU: JAX (jit) 0.6 s and 1.0 s,",
+        )?;
         super::print("torch.compile 110 s (measured 2026-11-30 on a 2-core AVX-512 machine; see docs/performance.md)")?;
     }
     Ok(())
@@ -75,7 +84,13 @@ fn times(what: &str, mut seconds: Vec<f64>) -> Times {
     seconds.sort_by(f64::total_cmp);
     let at = |i: usize| seconds.get(i).copied().unwrap_or(0.0);
     let runs = seconds.len();
-    Times { what: what.to_owned(), median: at(runs / 2), least: at(0), most: at(runs.saturating_sub(1)), runs }
+    Times {
+        what: what.to_owned(),
+        median: at(runs / 2),
+        least: at(0),
+        most: at(runs.saturating_sub(1)),
+        runs,
+    }
 }
 
 fn timed<T>(runs: usize, mut work: impl FnMut() -> Result<T, Failure>) -> Result<Vec<f64>, Failure> {
@@ -91,9 +106,11 @@ fn timed<T>(runs: usize, mut work: impl FnMut() -> Result<T, Failure>) -> Result
 fn compiling(args: &BenchArgs, file: &source::Source) -> Result<Vec<Times>, Failure> {
     let (planned, _) = compile::plan(file, &args.cell, args.dtype)?;
     let choice: Choice = source::choice(&args.cell);
-    let dims: BTreeMap<rnnc::ir::Name, i64> =
-        planned.plan.dims.iter().map(|(k, v)| (k.as_str().into(), *v)).collect();
-    let target = Target { arch: args.arch.clone(), fast_math: false };
+    let dims: BTreeMap<rnnc::ir::Name, i64> = planned.plan.dims.iter().map(|(k, v)| (k.as_str().into(), *v)).collect();
+    let target = Target {
+        arch: args.arch.clone(),
+        fast_math: false,
+    };
     let emit = || {
         let planned = rnnc::driver::plan(&file.bytes, &choice, &dims, args.dtype.into()).map_err(|d| file.fail(&d))?;
         Ok(codegen::cuda::emit(&planned.plan, &target))
@@ -102,7 +119,13 @@ fn compiling(args: &BenchArgs, file: &source::Source) -> Result<Vec<Times>, Fail
     let emitted = emit()?;
     let name = format!("{}.cu", planned.plan.cell);
     let build = |cache: &Cache| {
-        let job = Job { text: &emitted.text, name: &name, arch: &args.arch, options: &[], driver: None };
+        let job = Job {
+            text: &emitted.text,
+            name: &name,
+            arch: &args.arch,
+            options: &[],
+            driver: None,
+        };
         nvrtc::build(cache, &job).map_err(|e| Failure::Machine(e.to_string()))
     };
     // The first compile of a process also opens NVRTC; it is what a user waits for, so it is timed by itself.
@@ -121,7 +144,11 @@ fn compiling(args: &BenchArgs, file: &source::Source) -> Result<Vec<Times>, Fail
 
 fn running(args: &BenchArgs, file: &source::Source) -> Result<Times, Failure> {
     let (planned, _) = compile::plan(file, &args.cell, args.dtype)?;
-    let mut options = Options { file: file.name.clone(), cell: args.cell.cell.clone(), ..Options::default() };
+    let mut options = Options {
+        file: file.name.clone(),
+        cell: args.cell.cell.clone(),
+        ..Options::default()
+    };
     options.dims = planned.plan.dims.iter().cloned().collect();
     options.elem = args.dtype.into();
     let cell = rnnc::compile(&file.text(), &options).map_err(|e| Failure::Input(e.to_string()))?;
@@ -136,6 +163,12 @@ fn running(args: &BenchArgs, file: &source::Source) -> Result<Times, Failure> {
     let mut forward = || loaded.forward(&inputs, &Tensors::new()).map_err(|e| failure(&e));
     forward()?; // warms caches and makes the buffers
     let seconds = timed(args.runs, forward)?;
-    let what = format!("{} T={} B={} on {}", planned.plan.cell, args.frames, args.batch, loaded.device());
+    let what = format!(
+        "{} T={} B={} on {}",
+        planned.plan.cell,
+        args.frames,
+        args.batch,
+        loaded.device()
+    );
     Ok(times(&what, seconds))
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The value of dimensions that are not given.
-const DEFAULT_DIM: i64 = 256;
+pub const DEFAULT_DIM: i64 = 256;
 
 /// Arguments of `rnnc compile`.
 #[derive(clap::Args)]
@@ -88,15 +88,25 @@ pub fn run(args: &CompileArgs) -> Outcome {
     let (planned, defaulted) = plan(&file, &args.cell, args.dtype)?;
     file.report(&planned.analysed.warnings);
     if !defaulted.is_empty() && !args.json {
-        eprintln!("note: {} not given, taken as {DEFAULT_DIM} (set with --dims)", defaulted.join(", "));
+        eprintln!(
+            "note: {} not given, taken as {DEFAULT_DIM} (set with --dims)",
+            defaulted.join(", ")
+        );
     }
-    let target = Target { arch: args.arch.clone(), fast_math: args.fast_math };
+    let target = Target {
+        arch: args.arch.clone(),
+        fast_math: args.fast_math,
+    };
     let emitted = codegen::cuda::emit(&planned.plan, &target);
     let mut emit = args.emit.clone();
     emit.sort_unstable();
     emit.dedup();
     std::fs::create_dir_all(&args.output).map_err(input(args.output.display()))?;
-    let module = Module { emitted: &emitted, args, compiled: std::cell::OnceCell::new() };
+    let module = Module {
+        emitted: &emitted,
+        args,
+        compiled: std::cell::OnceCell::new(),
+    };
     let mut written = Vec::new();
     for what in emit {
         let bytes = contents(what, &file, &planned, &module)?;
@@ -105,21 +115,30 @@ pub fn run(args: &CompileArgs) -> Outcome {
     if args.json {
         return super::print_json(&written);
     }
-    written.iter().try_for_each(|w| super::print(&format!("{} ({} bytes)", w.file, w.bytes)))
+    written
+        .iter()
+        .try_for_each(|w| super::print(&format!("{} ({} bytes)", w.file, w.bytes)))
 }
 
 /// Plans a cell; dimensions that are not given have a default, and are listed.
-pub fn plan(
-    file: &source::Source,
-    cell: &CellArgs,
-    dtype: Dtype,
-) -> Result<(Planned, Vec<String>), Failure> {
+pub fn plan(file: &source::Source, cell: &CellArgs, dtype: Dtype) -> Result<(Planned, Vec<String>), Failure> {
     let choice = source::choice(cell);
     let checked = driver::check(&file.bytes, &choice).map_err(|d| file.fail(&d))?;
     let given = cell.given_dims();
-    if let Some(name) = given.keys().find(|name| !checked.graph.dims.iter().any(|d| d.as_ref() == name.as_str())) {
-        let known = checked.graph.dims.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
-        return Err(Failure::Usage(format!("--dims: the cell has no dimension {name}; its dimensions are {known}")));
+    if let Some(name) = given
+        .keys()
+        .find(|name| !checked.graph.dims.iter().any(|d| d.as_ref() == name.as_str()))
+    {
+        let known = checked
+            .graph
+            .dims
+            .iter()
+            .map(AsRef::as_ref)
+            .collect::<Vec<&str>>()
+            .join(", ");
+        return Err(Failure::Usage(format!(
+            "--dims: the cell has no dimension {name}; its dimensions are {known}"
+        )));
     }
     let mut dims: BTreeMap<Name, i64> = BTreeMap::new();
     let mut defaulted = Vec::new();
@@ -148,7 +167,13 @@ impl Module<'_> {
         }
         let options: &[&str] = if self.args.fast_math { &["--use_fast_math"] } else { &[] };
         let name = format!("{}.cu", self.emitted.manifest.cell);
-        let job = Job { text: &self.emitted.text, name: &name, arch: &self.args.arch, options, driver: None };
+        let job = Job {
+            text: &self.emitted.text,
+            name: &name,
+            arch: &self.args.arch,
+            options,
+            driver: None,
+        };
         let built = nvrtc::build(&Cache::of_user(), &job).map_err(|e| Failure::Machine(e.to_string()))?;
         Ok(self.compiled.get_or_init(|| built.compiled))
     }
@@ -171,5 +196,8 @@ fn contents(what: Emit, file: &source::Source, planned: &Planned, module: &Modul
 fn write(folder: &Path, cell: &str, what: Emit, bytes: &[u8]) -> Result<Written, Failure> {
     let path = folder.join(format!("{cell}.{}", what.extension()));
     std::fs::write(&path, bytes).map_err(input(path.display()))?;
-    Ok(Written { file: path.display().to_string(), bytes: bytes.len() })
+    Ok(Written {
+        file: path.display().to_string(),
+        bytes: bytes.len(),
+    })
 }

@@ -20,14 +20,20 @@ impl DeviceArgs {
         let threads = self.threads.filter(|n| *n > 0);
         let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let Some(name) = &self.device else {
-            return Ok(if has_gpu() { Device::Cuda { ordinal: 0 } } else { Device::Cpu { threads } });
+            return Ok(if has_gpu() {
+                Device::Cuda { ordinal: 0 }
+            } else {
+                Device::Cpu { threads }
+            });
         };
         match name.split_once(':').unwrap_or((name, "0")) {
             ("cpu", "0") => Ok(Device::Cpu { threads }),
-            ("cuda", ordinal) if ordinal.parse::<usize>().is_ok() => {
-                Ok(Device::Cuda { ordinal: ordinal.parse().unwrap_or(0) })
-            }
-            _ => Err(Failure::Usage(format!("`{name}` is not a device; devices are cpu and cuda:0, cuda:1, ..."))),
+            ("cuda", ordinal) if ordinal.parse::<usize>().is_ok() => Ok(Device::Cuda {
+                ordinal: ordinal.parse().unwrap_or(0),
+            }),
+            _ => Err(Failure::Usage(format!(
+                "`{name}` is not a device; devices are cpu and cuda:0, cuda:1, ..."
+            ))),
         }
     }
 }

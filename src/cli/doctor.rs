@@ -14,5 +14,9 @@ pub struct DoctorArgs {
 /// Prints what is on this machine.
 pub fn run(args: &DoctorArgs) -> Outcome {
     let report = doctor::examine();
-    if args.json { super::print_json(&report) } else { super::print(report.to_string().trim_end()) }
+    if args.json {
+        super::print_json(&report)
+    } else {
+        super::print(report.to_string().trim_end())
+    }
 }

@@ -13,7 +13,10 @@ pub struct ExplainArgs {
 /// Prints the page on a code.
 pub fn run(args: &ExplainArgs) -> Outcome {
     let Some(text) = &args.code else {
-        let lines: Vec<String> = Code::ALL.iter().map(|c| format!("{}  {}", c.as_str(), c.title())).collect();
+        let lines: Vec<String> = Code::ALL
+            .iter()
+            .map(|c| format!("{}  {}", c.as_str(), c.title()))
+            .collect();
         return super::print(&lines.join("\n"));
     };
     let unknown = || Failure::Usage(format!("there is no code {text}; `rnnc explain` lists all codes"));

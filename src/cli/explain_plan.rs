@@ -72,7 +72,10 @@ pub fn run(args: &ExplainPlanArgs) -> Outcome {
         return super::print_json(&explained);
     }
     if !defaulted.is_empty() {
-        eprintln!("note: {} not given, taken as 256 (set with --dims)", defaulted.join(", "));
+        eprintln!(
+            "note: {} not given, taken as 256 (set with --dims)",
+            defaulted.join(", ")
+        );
     }
     print(&explained)
 }
@@ -118,8 +121,15 @@ fn print_row(i: usize, row: &Row) -> Outcome {
         n => format!(", {n} exchange{} a frame", if n == 1 { "" } else { "s" }),
     };
     let (bytes, operations) = (scaled(row.bytes, "B"), scaled(row.operations, "op"));
-    super::print(&format!("  {}. {} ({}): {bytes}, {operations}{synchronisations}", i + 1, row.name, row.family))?;
-    row.equations.iter().try_for_each(|equation| super::print(&format!("       {equation}")))
+    super::print(&format!(
+        "  {}. {} ({}): {bytes}, {operations}{synchronisations}",
+        i + 1,
+        row.name,
+        row.family
+    ))?;
+    row.equations
+        .iter()
+        .try_for_each(|equation| super::print(&format!("       {equation}")))
 }
 
 /// 1234567 as `1.23 M`.

@@ -41,7 +41,9 @@ pub fn run(args: &GraphArgs) -> Outcome {
 }
 
 fn format(args: &GraphArgs) -> Result<Format, Failure> {
-    let Some(path) = &args.output else { return Ok(Format::Dot) };
+    let Some(path) = &args.output else {
+        return Ok(Format::Dot);
+    };
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");
     Format::of_extension(extension)
         .ok_or_else(|| Failure::Usage(format!("{}: expected .svg, .html or .dot", path.display())))

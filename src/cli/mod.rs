@@ -135,7 +135,10 @@ fn parse_dims(text: &str) -> Result<Dims, String> {
     let mut dims = BTreeMap::new();
     for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
         let (name, value) = part.split_once('=').ok_or_else(|| format!("`{part}` is not NAME=N"))?;
-        let value: i64 = value.trim().parse().map_err(|_| format!("`{value}` is not a whole number"))?;
+        let value: i64 = value
+            .trim()
+            .parse()
+            .map_err(|_| format!("`{value}` is not a whole number"))?;
         if value < 1 {
             return Err(format!("{name} is {value}; a dimension is at least 1"));
         }

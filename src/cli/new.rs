@@ -10,7 +10,10 @@ const CELLS: &[(&str, &str)] = &[
     ("gru", include_str!("../../examples/cells/gru.rnn")),
     ("indrnn", include_str!("../../examples/cells/indrnn.rnn")),
     ("lstm", include_str!("../../examples/cells/lstm.rnn")),
-    ("lstm_layer_norm", include_str!("../../examples/cells/lstm_layer_norm.rnn")),
+    (
+        "lstm_layer_norm",
+        include_str!("../../examples/cells/lstm_layer_norm.rnn"),
+    ),
     ("mamba_s6", include_str!("../../examples/cells/mamba_s6.rnn")),
     ("mingru", include_str!("../../examples/cells/mingru.rnn")),
     ("mlstm", include_str!("../../examples/cells/mlstm.rnn")),
@@ -36,14 +39,19 @@ pub struct NewArgs {
 pub fn run(args: &NewArgs) -> Outcome {
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !args.name.chars().all(valid) || args.name.starts_with(|c: char| c.is_ascii_digit()) || args.name.is_empty() {
-        return Err(Failure::Usage(format!("`{}` is not a name: letters, digits and _, no digit first", args.name)));
+        return Err(Failure::Usage(format!(
+            "`{}` is not a name: letters, digits and _, no digit first",
+            args.name
+        )));
     }
     let (_, text) = CELLS.iter().find(|(name, _)| *name == args.from).unwrap_or(&CELLS[0]);
     let text = text.replacen(&format!("cell {}(", args.from), &format!("cell {}(", args.name), 1);
     let path = args.directory.join(format!("{}.rnn", args.name));
     create(&path, &text)?;
     let shown = path.display();
-    super::print(&format!("wrote {shown}\nnext: rnnc check {shown}; rnnc explain-plan {shown}; rnnc compile {shown}"))
+    super::print(&format!(
+        "wrote {shown}\nnext: rnnc check {shown}; rnnc explain-plan {shown}; rnnc compile {shown}"
+    ))
 }
 
 fn create(path: &Path, text: &str) -> Outcome {

@@ -1,11 +1,12 @@
 //! `rnnc run`.
 
+use super::compile::DEFAULT_DIM;
 use super::device::{DeviceArgs, failure};
 use super::tensors::{self, Array, Arrays};
 use super::weights::NameMap;
 use super::{CellArgs, Dtype, Failure, Outcome, source};
 use rand::{Rng, RngExt, SeedableRng};
-use rnnc::ir::solve;
+use rnnc::ir::{Graph, Name, solve};
 use rnnc::{Cell, Options, Run, Tensor, Tensors, driver};
 use rnnc_runtime::plan::{Buffer, Elem, Role, Scope};
 use serde::Serialize;
@@ -66,8 +67,12 @@ struct TensorSummary {
 
 /// Runs the cell.
 pub fn run(args: &RunArgs) -> Outcome {
+    let device = args.device.device()?;
     let file = source::read(&args.cell.file)?;
-    let map = args.map.as_deref().map_or_else(|| Ok(NameMap::default()), NameMap::parse)?;
+    let map = args
+        .map
+        .as_deref()
+        .map_or_else(|| Ok(NameMap::default()), NameMap::parse)?;
     let weights = args.weights.as_ref().map(|p| tensors::read(p)).transpose()?;
     let inputs = args.input.as_ref().map(|p| tensors::read(p)).transpose()?;
     let cell = compile(args, &file, &map, weights.as_ref(), inputs.as_ref())?;
@@ -77,7 +82,7 @@ pub fn run(args: &RunArgs) -> Outcome {
     let none = NameMap::default();
     let given = bind(&cell, "x.", |r| *r == Role::Input, inputs.as_ref(), &none, &mut random)?;
     let states = initial(&cell, inputs.as_ref());
-    let mut loaded = cell.load(&args.device.device()?).map_err(|e| failure(&e))?;
+    let mut loaded = cell.load(&device).map_err(|e| failure(&e))?;
     loaded.set_params(&params).map_err(|e| failure(&e))?;
     let start = Instant::now();
     let result = loaded.forward(&given, &states).map_err(|e| failure(&e))?;
@@ -92,7 +97,11 @@ pub fn run(args: &RunArgs) -> Outcome {
         seconds,
         tensors: tensors.iter().map(summarise).collect(),
     };
-    if args.json { super::print_json(&summary) } else { print(&summary, args.output.as_ref()) }
+    if args.json {
+        super::print_json(&summary)
+    } else {
+        print(&summary, args.output.as_ref())
+    }
 }
 
 fn compile(
@@ -107,25 +116,50 @@ fn compile(
     let names = |ids: &[rnnc::ir::NodeId]| ids.iter().map(|id| graph.label(*id)).collect::<Vec<_>>();
     let (params, given) = (names(&graph.params), names(&graph.inputs));
     if let Some(name) = map.unknown(&params).next() {
-        return Err(Failure::Usage(format!("--map: the cell has no parameter {name}; it has {}", params.join(", "))));
+        return Err(Failure::Usage(format!(
+            "--map: the cell has no parameter {name}; it has {}",
+            params.join(", ")
+        )));
     }
     let mut shapes = BTreeMap::new();
     let mut collect = |arrays: Option<&Arrays>, names: &[String], prefix: &str, map: &NameMap| -> Outcome {
-        for name in names.iter().filter(|_| arrays.is_some()) {
-            if let Some(array) = arrays.map_or(Ok(None), |a| map.find(a, prefix, name))? {
-                shapes.insert(format!("{prefix}{name}"), array.shape);
-            }
+        let Some(arrays) = arrays else { return Ok(()) };
+        for name in names {
+            let array = map
+                .find(arrays, prefix, name)?
+                .ok_or_else(|| missing(arrays, prefix, name))?;
+            shapes.insert(format!("{prefix}{name}"), array.shape);
         }
         Ok(())
     };
     collect(weights, &params, "p.", map)?;
     collect(inputs, &given, "x.", &NameMap::default())?;
-    let dims = args.cell.given_dims().into_iter().map(|(k, v)| (k.as_str().into(), v)).collect();
+    let given = args.cell.given_dims().into_iter();
+    let mut dims: BTreeMap<Name, i64> = given.map(|(k, v)| (k.as_str().into(), v)).collect();
+    if weights.is_none() && inputs.is_none() {
+        default_dims(graph, &mut dims);
+    }
     let dims = solve::solve_rest(graph, &dims, &shapes).map_err(|e| Failure::Input(e.to_string()))?;
-    let mut options = Options { file: file.name.clone(), cell: args.cell.cell.clone(), ..Options::default() };
+    let mut options = Options {
+        file: file.name.clone(),
+        cell: args.cell.cell.clone(),
+        ..Options::default()
+    };
     options.elem = args.dtype.into();
     options.dims = dims.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
     rnnc::compile(&file.text(), &options).map_err(|e| Failure::Input(e.to_string()))
+}
+
+/// With nothing that tells them, dimensions are what `compile` takes.
+fn default_dims(graph: &Graph, dims: &mut BTreeMap<Name, i64>) {
+    let open: Vec<Name> = graph.dims.iter().filter(|d| !dims.contains_key(*d)).cloned().collect();
+    if !open.is_empty() {
+        eprintln!(
+            "note: {} not given, taken as {DEFAULT_DIM} (set with --dims)",
+            open.join(", ")
+        );
+    }
+    dims.extend(open.into_iter().map(|name| (name, DEFAULT_DIM)));
 }
 
 fn bind(
@@ -140,36 +174,64 @@ fn bind(
     for buffer in cell.plan().buffers.iter().filter(|b| wanted(&b.role)) {
         let tensor = match arrays {
             None => random.tensor(cell, buffer),
-            Some(arrays) => map.find(arrays, prefix, &buffer.name)?.map(|a| a.to_tensor(buffer.elem)).ok_or_else(|| {
-                let known = arrays.keys().cloned().collect::<Vec<_>>().join(", ");
-                Failure::Input(format!("the file has no tensor {} or {prefix}{0}; it has {known}", buffer.name))
-            })?,
+            Some(arrays) => {
+                let found = map.find(arrays, prefix, &buffer.name)?;
+                found
+                    .ok_or_else(|| missing(arrays, prefix, &buffer.name))?
+                    .to_tensor(buffer.elem)
+            }
         };
         bound.insert(buffer.name.clone(), tensor);
     }
     Ok(bound)
 }
 
+fn missing(arrays: &Arrays, prefix: &str, name: &str) -> Failure {
+    let known = arrays.keys().cloned().collect::<Vec<_>>().join(", ");
+    Failure::Input(format!(
+        "the file has no tensor {name} or {prefix}{name}; it has {known} (see --map)"
+    ))
+}
+
 fn initial(cell: &Cell, arrays: Option<&Arrays>) -> Tensors {
-    let states = cell.plan().buffers.iter().filter(|b| matches!(b.role, Role::Initial(_)));
-    let find = |b: &Buffer| arrays.and_then(|a| a.get(&format!("s0.{}", b.name))).map(|a: &Array| a.to_tensor(b.elem));
+    let states = cell
+        .plan()
+        .buffers
+        .iter()
+        .filter(|b| matches!(b.role, Role::Initial(_)));
+    let find = |b: &Buffer| {
+        arrays
+            .and_then(|a| a.get(&format!("s0.{}", b.name)))
+            .map(|a: &Array| a.to_tensor(b.elem))
+    };
     states.filter_map(|b| Some((b.name.clone(), find(b)?))).collect()
 }
 
 fn named(run: Run) -> Tensors {
     let outputs = run.outputs.into_iter().map(|(k, v)| (format!("y.{k}"), v));
-    outputs.chain(run.states.into_iter().map(|(k, v)| (format!("sT.{k}"), v))).collect()
+    outputs
+        .chain(run.states.into_iter().map(|(k, v)| (format!("sT.{k}"), v)))
+        .collect()
 }
 
 fn summarise((name, tensor): (&String, &Tensor)) -> TensorSummary {
     let values = tensor.values();
     let squares: f64 = values.iter().map(|x| f64::from(*x).powi(2)).sum();
     let rms = (squares / values.len().max(1) as f64).sqrt();
-    TensorSummary { name: name.clone(), shape: tensor.shape.clone(), rms }
+    TensorSummary {
+        name: name.clone(),
+        shape: tensor.shape.clone(),
+        rms,
+    }
 }
 
 fn print(summary: &Summary, output: Option<&PathBuf>) -> Outcome {
-    super::print(&format!("{} on {}: {:.3} ms", summary.cell, summary.device, summary.seconds * 1e3))?;
+    super::print(&format!(
+        "{} on {}: {:.3} ms",
+        summary.cell,
+        summary.device,
+        summary.seconds * 1e3
+    ))?;
     for t in &summary.tensors {
         super::print(&format!("{:<16} {:?}  rms {:.6}", t.name, t.shape, t.rms))?;
     }
@@ -191,7 +253,11 @@ impl Random {
 
     /// From a seed, for inputs of so many frames and sequences.
     pub fn seeded(seed: u64, frames: usize, batch: usize) -> Random {
-        Random { rng: rand_chacha::ChaCha8Rng::seed_from_u64(seed), frames: frames.max(1), batch: batch.max(1) }
+        Random {
+            rng: rand_chacha::ChaCha8Rng::seed_from_u64(seed),
+            frames: frames.max(1),
+            batch: batch.max(1),
+        }
     }
 
     /// A tensor for a buffer.
@@ -205,7 +271,10 @@ impl Random {
         let n = shape.iter().product();
         if buffer.elem == Elem::I32 {
             let rows = index_range(cell, &buffer.name);
-            return Tensor::indices(&shape, (0..n).map(|_| self.rng.random_range(0..rows.max(1)) as i32).collect());
+            return Tensor::indices(
+                &shape,
+                (0..n).map(|_| self.rng.random_range(0..rows.max(1)) as i32).collect(),
+            );
         }
         let limit = match buffer.role {
             Role::Param => 1.0 / (buffer.shape.last().copied().unwrap_or(1) as f32).sqrt(),

@@ -30,7 +30,10 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
 /// Which cell of the file is meant.
 pub fn choice(args: &CellArgs) -> Choice {
     let stem = args.file.file_stem().map(|s| s.to_string_lossy().into_owned());
-    Choice { cell: args.cell.clone(), stem }
+    Choice {
+        cell: args.cell.clone(),
+        stem,
+    }
 }
 
 impl Source {

@@ -36,15 +36,25 @@ pub fn read(path: &Path) -> Result<Arrays, Failure> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("npz") => read_npz(bytes).map_err(input(path.display())),
         Some("safetensors") => read_safetensors(&bytes).map_err(input(path.display())),
-        _ => Err(Failure::Usage(format!("{}: expected a .safetensors or .npz file", path.display()))),
+        _ => Err(Failure::Usage(format!(
+            "{}: expected a .safetensors or .npz file",
+            path.display()
+        ))),
     }
 }
 
 fn read_safetensors(bytes: &[u8]) -> Result<Arrays, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|e| format!("not a safetensors file: {e}"))?;
     let convert = |(name, view): (String, TensorView<'_>)| {
-        let data = decode(view.dtype(), view.data()).ok_or_else(|| format!("{name}: type {:?} is not read", view.dtype()))?;
-        Ok((name, Array { shape: view.shape().to_vec(), data }))
+        let data =
+            decode(view.dtype(), view.data()).ok_or_else(|| format!("{name}: type {:?} is not read", view.dtype()))?;
+        Ok((
+            name,
+            Array {
+                shape: view.shape().to_vec(),
+                data,
+            },
+        ))
     };
     file.tensors().into_iter().map(convert).collect()
 }
@@ -56,7 +66,9 @@ fn decode(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f64>> {
     Some(match dtype {
         Dtype::F64 => each(bytes, f64::from_le_bytes),
         Dtype::F32 => each(bytes, |c| f64::from(f32::from_le_bytes(c))),
-        Dtype::BF16 => each(bytes, |c: [u8; 2]| f64::from(f32::from_bits(u32::from(u16::from_le_bytes(c)) << 16))),
+        Dtype::BF16 => each(bytes, |c: [u8; 2]| {
+            f64::from(f32::from_bits(u32::from(u16::from_le_bytes(c)) << 16))
+        }),
         Dtype::F16 => each(bytes, |c| half::f16::from_le_bytes(c).to_f64()),
         Dtype::I64 => each(bytes, |c| i64::from_le_bytes(c) as f64),
         Dtype::I32 => each(bytes, |c| f64::from(i32::from_le_bytes(c))),
@@ -68,13 +80,18 @@ fn decode(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f64>> {
 }
 
 fn read_npz(bytes: Vec<u8>) -> Result<Arrays, String> {
-    let mut file = npyz::npz::NpzArchive::new(std::io::Cursor::new(bytes)).map_err(|e| format!("not an npz file: {e}"))?;
+    let mut file =
+        npyz::npz::NpzArchive::new(std::io::Cursor::new(bytes)).map_err(|e| format!("not an npz file: {e}"))?;
     let names: Vec<String> = file.array_names().map(str::to_owned).collect();
     let mut arrays = Arrays::new();
     for name in names {
-        let Some(array) = file.by_name(&name).map_err(|e| format!("{name}: {e}"))? else { continue };
+        let Some(array) = file.by_name(&name).map_err(|e| format!("{name}: {e}"))? else {
+            continue;
+        };
         if array.order() == npyz::Order::Fortran {
-            return Err(format!("{name}: Fortran order is not read; save numpy.ascontiguousarray of it"));
+            return Err(format!(
+                "{name}: Fortran order is not read; save numpy.ascontiguousarray of it"
+            ));
         }
         let shape = array.shape().iter().map(|n| *n as usize).collect();
         let data = decode_npy(array).map_err(|e| format!("{name}: {e}"))?;
@@ -89,11 +106,33 @@ fn decode_npy<R: std::io::Read>(array: npyz::NpyFile<R>) -> Result<Vec<f64>, Str
     let code = dtype.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     match code {
         "f8" => array.into_vec::<f64>().map_err(text),
-        "f4" => Ok(array.into_vec::<f32>().map_err(text)?.into_iter().map(f64::from).collect()),
-        "i8" => Ok(array.into_vec::<i64>().map_err(text)?.into_iter().map(|x| x as f64).collect()),
-        "i4" => Ok(array.into_vec::<i32>().map_err(text)?.into_iter().map(f64::from).collect()),
-        "u1" => Ok(array.into_vec::<u8>().map_err(text)?.into_iter().map(f64::from).collect()),
-        _ => Err(format!("type {dtype} is not read; save float32 or float64, or int32 or int64 for indices")),
+        "f4" => Ok(array
+            .into_vec::<f32>()
+            .map_err(text)?
+            .into_iter()
+            .map(f64::from)
+            .collect()),
+        "i8" => Ok(array
+            .into_vec::<i64>()
+            .map_err(text)?
+            .into_iter()
+            .map(|x| x as f64)
+            .collect()),
+        "i4" => Ok(array
+            .into_vec::<i32>()
+            .map_err(text)?
+            .into_iter()
+            .map(f64::from)
+            .collect()),
+        "u1" => Ok(array
+            .into_vec::<u8>()
+            .map_err(text)?
+            .into_iter()
+            .map(f64::from)
+            .collect()),
+        _ => Err(format!(
+            "type {dtype} is not read; save float32 or float64, or int32 or int64 for indices"
+        )),
     }
 }
 
@@ -102,7 +141,11 @@ pub fn write(path: &Path, tensors: &Tensors) -> Result<(), Failure> {
     let bytes: BTreeMap<&String, Vec<u8>> = tensors.iter().map(|(name, t)| (name, encode(&t.data))).collect();
     let mut views = Vec::new();
     for (name, tensor) in tensors {
-        let dtype = if matches!(tensor.data, Data::F32(_)) { Dtype::F32 } else { Dtype::I32 };
+        let dtype = if matches!(tensor.data, Data::F32(_)) {
+            Dtype::F32
+        } else {
+            Dtype::I32
+        };
         let view = TensorView::new(dtype, tensor.shape.clone(), &bytes[name]).map_err(input(name))?;
         views.push((name.as_str(), view));
     }

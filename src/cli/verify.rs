@@ -54,9 +54,18 @@ pub fn run(args: &VerifyArgs) -> Outcome {
     let file = source::read(&args.cell.file)?;
     let checked = driver::check(&file.bytes, &source::choice(&args.cell)).map_err(|d| file.fail(&d))?;
     let shapes: BTreeMap<String, Vec<usize>> = arrays.iter().map(|(k, a)| (k.clone(), a.shape.clone())).collect();
-    let given = args.cell.given_dims().into_iter().map(|(k, v)| (k.as_str().into(), v)).collect();
+    let given = args
+        .cell
+        .given_dims()
+        .into_iter()
+        .map(|(k, v)| (k.as_str().into(), v))
+        .collect();
     let dims = solve::solve_rest(&checked.graph, &given, &shapes).map_err(|e| Failure::Input(e.to_string()))?;
-    let mut options = rnnc::Options { file: file.name.clone(), cell: args.cell.cell.clone(), ..Default::default() };
+    let mut options = rnnc::Options {
+        file: file.name.clone(),
+        cell: args.cell.cell.clone(),
+        ..Default::default()
+    };
     options.dims = dims.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
     let cell = rnnc::compile(&file.text(), &options).map_err(|e| Failure::Input(e.to_string()))?;
     refuse_unknown(&cell, &arrays)?;
@@ -64,7 +73,11 @@ pub fn run(args: &VerifyArgs) -> Outcome {
     let results = execute(&cell, &mut loaded, &arrays)?;
     let report = compare(&cell, loaded.device(), &results, &arrays, args.tol)?;
     let ok = report.ok;
-    if args.json { super::print_json(&report)? } else { print(&report)? }
+    if args.json {
+        super::print_json(&report)?
+    } else {
+        print(&report)?
+    }
     if ok { Ok(()) } else { Err(Failure::Reported) }
 }
 
@@ -72,12 +85,20 @@ pub fn run(args: &VerifyArgs) -> Outcome {
 fn refuse_unknown(cell: &Cell, arrays: &Arrays) -> Outcome {
     let known: Vec<String> = cell.plan().buffers.iter().map(rnnc_runtime::given::key).collect();
     let ignored = ["dy.", "dsT.", "dx.", "dp.", "ds0."];
-    let unknown = arrays.keys().find(|name| !known.contains(name) && !ignored.iter().any(|p| name.starts_with(p)));
+    let unknown = arrays
+        .keys()
+        .find(|name| !known.contains(name) && !ignored.iter().any(|p| name.starts_with(p)));
     match unknown {
         None => Ok(()),
         Some(name) => {
-            let visible = known.into_iter().filter(|k| k.contains('.')).collect::<Vec<_>>().join(", ");
-            Err(Failure::Input(format!("the cell has nothing called {name}; it has {visible}")))
+            let visible = known
+                .into_iter()
+                .filter(|k| k.contains('.'))
+                .collect::<Vec<_>>()
+                .join(", ");
+            Err(Failure::Input(format!(
+                "the cell has nothing called {name}; it has {visible}"
+            )))
         }
     }
 }
@@ -85,17 +106,26 @@ fn refuse_unknown(cell: &Cell, arrays: &Arrays) -> Outcome {
 /// The tensors of a role, under their plain names.
 fn select(cell: &Cell, arrays: &Arrays, wanted: impl Fn(&Role) -> bool) -> Tensors {
     let buffers = cell.plan().buffers.iter().filter(|b| wanted(&b.role));
-    let found = buffers.filter_map(|b| Some((b.name.clone(), arrays.get(&rnnc_runtime::given::key(b))?.to_tensor(b.elem))));
+    let found = buffers.filter_map(|b| {
+        Some((
+            b.name.clone(),
+            arrays.get(&rnnc_runtime::given::key(b))?.to_tensor(b.elem),
+        ))
+    });
     found.collect()
 }
 
 fn execute(cell: &Cell, loaded: &mut Loaded, arrays: &Arrays) -> Result<Tensors, Failure> {
-    loaded.set_params(&select(cell, arrays, |r| *r == Role::Param)).map_err(|e| failure(&e))?;
+    loaded
+        .set_params(&select(cell, arrays, |r| *r == Role::Param))
+        .map_err(|e| failure(&e))?;
     let inputs = select(cell, arrays, |r| *r == Role::Input);
     let states = select(cell, arrays, |r| matches!(r, Role::Initial(_)));
     let run = loaded.forward(&inputs, &states).map_err(|e| failure(&e))?;
     let outputs = run.outputs.into_iter().map(|(k, v)| (format!("y.{k}"), v));
-    Ok(outputs.chain(run.states.into_iter().map(|(k, v)| (format!("sT.{k}"), v))).collect())
+    Ok(outputs
+        .chain(run.states.into_iter().map(|(k, v)| (format!("sT.{k}"), v)))
+        .collect())
 }
 
 fn compare(cell: &Cell, device: String, results: &Tensors, arrays: &Arrays, tol: f64) -> Result<Report, Failure> {
@@ -111,17 +141,31 @@ fn compare(cell: &Cell, device: String, results: &Tensors, arrays: &Arrays, tol:
         };
         let got = &results[&name];
         if got.shape != expected.shape {
-            return Err(Failure::Input(format!("{name} has shape {:?} in the file, {:?} here", expected.shape, got.shape)));
+            return Err(Failure::Input(format!(
+                "{name} has shape {:?} in the file, {:?} here",
+                expected.shape, got.shape
+            )));
         }
         let got: Vec<f64> = match &got.data {
             rnnc_runtime::engine::Data::F32(values) => values.iter().map(|x| f64::from(*x)).collect(),
             rnnc_runtime::engine::Data::I32(values) => values.iter().map(|x| f64::from(*x)).collect(),
         };
         let (error, absolute) = error_of(&got, expected);
-        compared.push(Compared { name, error, absolute, ok: error <= tol });
+        compared.push(Compared {
+            name,
+            error,
+            absolute,
+            ok: error <= tol,
+        });
     }
     let ok = compared.iter().all(|c| c.ok);
-    Ok(Report { cell: cell.plan().cell.clone(), device, tolerance: tol, compared, ok })
+    Ok(Report {
+        cell: cell.plan().cell.clone(),
+        device,
+        tolerance: tol,
+        compared,
+        ok,
+    })
 }
 
 /// The relative error of the norm; absolute where the reference is zero. What is not finite must be equal.
@@ -137,7 +181,11 @@ fn error_of(got: &[f64], expected: &Array) -> (f64, bool) {
         difference += (a - b) * (a - b);
         norm += b * b;
     }
-    if norm == 0.0 { (difference.sqrt(), true) } else { ((difference / norm).sqrt(), false) }
+    if norm == 0.0 {
+        (difference.sqrt(), true)
+    } else {
+        ((difference / norm).sqrt(), false)
+    }
 }
 
 fn print(report: &Report) -> Outcome {
@@ -147,5 +195,8 @@ fn print(report: &Report) -> Outcome {
         super::print(&format!("{:<16} {:.2e} {kind}  {verdict}", c.name, c.error))?;
     }
     let verdict = if report.ok { "ok" } else { "MISMATCH" };
-    super::print(&format!("{} on {}: {verdict} (tolerance {:.0e})", report.cell, report.device, report.tolerance))
+    super::print(&format!(
+        "{} on {}: {verdict} (tolerance {:.0e})",
+        report.cell, report.device, report.tolerance
+    ))
 }

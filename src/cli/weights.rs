@@ -19,11 +19,20 @@ impl NameMap {
         };
         let mut map = BTreeMap::new();
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or(""));
-        for entry in lines.flat_map(|line| line.split(',')).map(str::trim).filter(|e| !e.is_empty()) {
+        for entry in lines
+            .flat_map(|line| line.split(','))
+            .map(str::trim)
+            .filter(|e| !e.is_empty())
+        {
             let (name, sources) = entry.split_once('=').ok_or_else(|| {
-                Failure::Usage(format!("--map: `{entry}` is not NAME=TENSOR or NAME=TENSOR+TENSOR, nor a file"))
+                Failure::Usage(format!(
+                    "--map: `{entry}` is not NAME=TENSOR or NAME=TENSOR+TENSOR, nor a file"
+                ))
             })?;
-            map.insert(name.trim().to_owned(), sources.split('+').map(|s| s.trim().to_owned()).collect());
+            map.insert(
+                name.trim().to_owned(),
+                sources.split('+').map(|s| s.trim().to_owned()).collect(),
+            );
         }
         Ok(NameMap(map))
     }
@@ -31,7 +40,10 @@ impl NameMap {
     /// The tensor called `name` (or `prefix` and `name`) in a file, or what the map makes it of.
     pub fn find(&self, arrays: &Arrays, prefix: &str, name: &str) -> Result<Option<Array>, Failure> {
         let Some(sources) = self.0.get(name) else {
-            return Ok(arrays.get(&format!("{prefix}{name}")).or_else(|| arrays.get(name)).cloned());
+            return Ok(arrays
+                .get(&format!("{prefix}{name}"))
+                .or_else(|| arrays.get(name))
+                .cloned());
         };
         let mut sum: Option<Array> = None;
         for source in sources {
@@ -55,7 +67,10 @@ impl NameMap {
 
 fn add(name: &str, mut sum: Array, other: &Array) -> Result<Array, Failure> {
     if sum.shape != other.shape {
-        return Err(Failure::Input(format!("--map: the parts of {name} have shapes {:?} and {:?}", sum.shape, other.shape)));
+        return Err(Failure::Input(format!(
+            "--map: the parts of {name} have shapes {:?} and {:?}",
+            sum.shape, other.shape
+        )));
     }
     sum.data.iter_mut().zip(&other.data).for_each(|(a, b)| *a += b);
     Ok(sum)

@@ -7,7 +7,8 @@ use rnnc::ir::Name;
 use rnnc_runtime::cpu::CpuEngine;
 use rnnc_runtime::engine::{Data, Engine, RunError};
 use rnnc_runtime::given::key;
-use rnnc_runtime::plan::{BufferId, Elem, Plan, Role, Scope};
+use rnnc_runtime::plan::{BufferId, Elem, Kernel, Plan, Reg, Role, Scope, Step};
+use rnnc_runtime::scalar::Unary;
 use std::collections::BTreeMap;
 
 /// What the design allows f32 against f64.
@@ -112,4 +113,35 @@ fn no_launch_can_be_left_out() {
         }
     }
     assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
+}
+
+/// Nor does it look at anything but the plan: with one store of a launch negated the numbers are wrong.
+#[test]
+fn no_launch_can_be_altered() {
+    let mut unnoticed = Vec::new();
+    for case in cases() {
+        let whole = plan(&case);
+        for i in 0..whole.launches.len() {
+            let mut altered = whole.clone();
+            negate_first_store(&mut altered.launches[i].kernel);
+            if run(&altered, &case).is_ok_and(|results| error(&results, &case).1 < 1e-2) {
+                unnoticed.push(format!("{}: launch {i}", case.name));
+            }
+        }
+    }
+    assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
+}
+
+fn negate_first_store(kernel: &mut Kernel) {
+    let body = match kernel {
+        Kernel::Product(product) => &mut product.segments[0].body,
+        Kernel::Channel(channel) => &mut channel.body,
+        Kernel::Loop(looped) => {
+            let mut parts = looped.phases.iter_mut().flat_map(|phase| &mut phase.parts);
+            &mut parts.rfind(|p| !p.body.stores.is_empty()).unwrap().body
+        }
+    };
+    let value = body.stores[0].value;
+    body.steps.push(Step::Unary(Unary::Neg, value));
+    body.stores[0].value = Reg(body.steps.len() as u32 - 1);
 }

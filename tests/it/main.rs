@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
 
+mod cli;
 mod cpu;
 mod golden;
 mod layering;
