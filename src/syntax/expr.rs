@@ -222,8 +222,10 @@ impl<'a> Parser<'a> {
         ))
     }
 
+    /// An argument. Any word may stand before its `=`: a keyword names no argument of anything, which is better said by
+    /// those who know the arguments (`sum(x, dim=N)`).
     fn arg(&self, i: &'a str) -> Parsed<'a, Arg> {
-        let (rest, name) = opt((|i| self.ident(i), |i| self.assign(i))).parse(i)?;
+        let (rest, name) = opt((|i| self.any_word(i), |i| self.assign(i))).parse(i)?;
         let name = name.map(|(name, _)| name);
         let (rest, value) = match &name {
             Some(_) => cut(|i| self.arg_value(i)).parse(rest)?,

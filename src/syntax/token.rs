@@ -190,8 +190,17 @@ impl<'a> Parser<'a> {
 
     /// A name that is not a keyword.
     pub(super) fn ident(&self, i: &'a str) -> Parsed<'a, Ident> {
+        if is_keyword(word(i)) {
+            expected(i, "a name")
+        } else {
+            self.any_word(i)
+        }
+    }
+
+    /// A name or a keyword.
+    pub(super) fn any_word(&self, i: &'a str) -> Parsed<'a, Ident> {
         let text = word(i);
-        if text.is_empty() || is_keyword(text) {
+        if text.is_empty() {
             return expected(i, "a name");
         }
         let (rest, span) = self.token(i, text.len());

@@ -356,8 +356,9 @@ fn shorten(text: &str) -> String {
 /// A size that starts with a digit and goes on as something else.
 pub(super) fn malformed_size<'a>(p: &Parser<'a>, i: &'a str) -> (&'a str, Span) {
     let end = i.find(|c: char| !continues_name(c) && c != '.').unwrap_or(i.len());
-    let (rest, span) = p.token(i, end);
     let digits = number_text(i).unwrap_or_default();
+    let end = end.max(digits.len()); // `1e-5` goes on behind a sign
+    let (rest, span) = p.token(i, end);
     let told = if digits.len() == end {
         Diagnostic::new(Code::BadNumber, "a size is a whole number", span)
     } else {

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
 
 mod cli;
+mod corpora;
 mod cpu;
 mod golden;
+mod grammar;
 mod layering;
+mod pages;
 mod structure;
 mod support;
 mod verdicts;

@@ -36,7 +36,7 @@ impl<'s> Comments<'s> {
     pub(super) fn next_on_line(&mut self) -> Option<&'s str> {
         let start = self.pending.peek()?.start as usize;
         let between = self.source.get(self.printed..start).unwrap_or("");
-        if between.contains(|c| !matches!(c, ' ' | '\t' | ')' | '{')) {
+        if between.contains(|c| !matches!(c, ' ' | '\t' | '(' | ')' | '{')) {
             return None;
         }
         self.next(start + 1).map(|(text, _)| text)
