@@ -421,9 +421,8 @@ fn place_panels(groups: BTreeMap<(usize, usize, usize, usize), Vec<PanelAt>>) ->
 impl Fold {
     fn new(plan: &Plan, number: usize, slot: &Slot, units: usize) -> Fold {
         let (extent, body, result) = fold_body(slot);
-        let varies = body.steps.iter().any(|step| step_uses(step, 0));
         // The same for all units: computed for one.
-        let (units, width) = if varies {
+        let (units, width) = if slot.varies_by_unit() {
             (units, Width::Channel)
         } else {
             (1, Width::Copy)
@@ -489,13 +488,4 @@ fn fold_body(slot: &Slot) -> (usize, Body, Reg) {
     body.steps.push(Step::Reduce(op, term));
     let result = Reg(body.steps.len() as u32 - 1);
     (extent, body, result)
-}
-
-fn step_uses(step: &Step, v: u8) -> bool {
-    match step {
-        Step::Load(load) => load.index.uses(v) || load.guards.iter().any(|g| g.index.uses(v)),
-        Step::Number(index) | Step::Gather { index, .. } | Step::Value { index, .. } => index.uses(v),
-        Step::Inside(guards) => guards.iter().any(|g| g.index.uses(v)),
-        _ => false,
-    }
 }

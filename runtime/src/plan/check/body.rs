@@ -2,7 +2,8 @@
 
 use super::{Report, channel_variables, space};
 use crate::plan::access::{Matrix, Site, SiteKind};
-use crate::plan::{BufferId, Channel, Guard, Index, Kernel, Load, Loop, Plan, Reg, Scope, Slot, Step};
+use crate::plan::depend::dependence;
+use crate::plan::{BufferId, Guard, Index, Kernel, Load, Loop, Plan, Reg, Scope, Slot, Step};
 
 pub(super) fn check(plan: &Plan, kernel: &Kernel, site: &Site<'_>, report: &mut Report) {
     let body = site.body;
@@ -33,8 +34,8 @@ pub(super) fn check(plan: &Plan, kernel: &Kernel, site: &Site<'_>, report: &mut 
             );
         }
     }
-    if let (SiteKind::Channel(_), Kernel::Channel(channel)) = (site.kind, kernel) {
-        inner_stores(channel, site, report);
+    if let SiteKind::Channel(_) = site.kind {
+        inner_stores(kernel, site, report);
     }
 }
 
@@ -176,8 +177,8 @@ pub(super) fn matrix(plan: &Plan, matrix: &Matrix<'_>, report: &mut Report) {
 }
 
 /// A store of something that varies along an inner axis must say where along it.
-fn inner_stores(channel: &Channel, site: &Site<'_>, report: &mut Report) {
-    let varies = inner_dependence(channel, site);
+fn inner_stores(kernel: &Kernel, site: &Site<'_>, report: &mut Report) {
+    let varies = dependence(kernel, site);
     let first = channel_variables(site.kind, &site.extents);
     for (i, store) in site.body.stores.iter().enumerate() {
         let missing = (first..site.extents.len()).filter(|v| site.extents[*v] > 1).any(|v| {
@@ -187,49 +188,4 @@ fn inner_stores(channel: &Channel, site: &Site<'_>, report: &mut Report) {
             format!("store {i}: its value varies along an inner axis, its index does not")
         });
     }
-}
-
-/// For each register, the set of variables it depends on, as bits (states included: found by iteration).
-fn inner_dependence(channel: &Channel, site: &Site<'_>) -> Vec<u64> {
-    let inner = (channel.channels.len()..site.extents.len()).fold(0u64, |set, v| set | 1 << v);
-    let mut states: Vec<u64> = channel
-        .carried
-        .iter()
-        .map(|c| bits([&c.index], &site.extents))
-        .collect();
-    loop {
-        let mut sets: Vec<u64> = Vec::with_capacity(site.body.steps.len());
-        for step in &site.body.steps {
-            let read = step
-                .reads()
-                .iter()
-                .fold(0, |set, r| set | sets.get(r.0 as usize).copied().unwrap_or(0));
-            sets.push(match step {
-                Step::Load(load) => bits(
-                    std::iter::once(&load.index).chain(load.guards.iter().map(|g| &g.index)),
-                    &site.extents,
-                ),
-                Step::Number(index) => bits([index], &site.extents),
-                Step::Inside(guards) => bits(guards.iter().map(|g| &g.index), &site.extents),
-                Step::Gather { index, .. } => read | bits([index], &site.extents),
-                Step::Carried { state, .. } => states.get(*state).copied().unwrap_or(0),
-                Step::Reduce(..) => read & !inner,
-                _ => read,
-            });
-        }
-        let value = |c: &crate::plan::Carried| sets.get(c.value.0 as usize).copied().unwrap_or(0);
-        let next: Vec<u64> = channel.carried.iter().zip(&states).map(|(c, s)| s | value(c)).collect();
-        if next == states {
-            return sets;
-        }
-        states = next;
-    }
-}
-
-fn bits<'a>(indices: impl IntoIterator<Item = &'a Index>, extents: &[usize]) -> u64 {
-    let variables = space::variables(indices);
-    variables
-        .iter()
-        .filter(|v| (**v as usize) < extents.len().min(64))
-        .fold(0, |set, v| set | 1 << v)
 }
