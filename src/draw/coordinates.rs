@@ -6,7 +6,7 @@ use super::layout::Rows;
 /// Between two items of a row.
 const GAP: f64 = 26.0;
 /// Sweeps over all rows.
-const SWEEPS: usize = 24;
+const SWEEPS: usize = 16;
 /// How much more it counts that a long arrow is straight than that a box stands under what it reads.
 const STRAIGHT: f64 = 8.0;
 

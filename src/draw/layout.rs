@@ -18,7 +18,7 @@ pub(super) const LANE_HEIGHT: f64 = 26.0;
 /// The width that an arrow takes in a row that it crosses.
 const LANE: f64 = 16.0;
 /// More places of arrows than this are not kept: the longest arrows then run straight.
-const MAX_LANES: usize = 20_000;
+const MAX_LANES: usize = 8000;
 /// Around the drawing.
 const MARGIN: f64 = 24.0;
 

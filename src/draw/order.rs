@@ -6,7 +6,7 @@ use super::layout::Rows;
 /// Sweeps without a better order after which it is kept.
 const PATIENCE: usize = 4;
 /// Sweeps in all.
-const MAX_SWEEPS: usize = 24;
+const MAX_SWEEPS: usize = 16;
 
 /// Orders the items of every row.
 pub(super) fn order(rows: &mut Rows) {

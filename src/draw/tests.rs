@@ -84,7 +84,8 @@ fn ladder(n: usize) -> Graph {
 fn a_large_graph_takes_less_than_a_second() {
     let graph = ladder(2000);
     let facts = analysis::analyse(&graph).expect("no cycle");
-    // The best of three, so that a busy machine does not fail the test.
+    // The best of three, so that a busy machine does not fail the test; an unoptimised build is ten times slower.
+    let limit = if cfg!(debug_assertions) { 10.0 } else { 1.0 };
     let times = (0..3).map(|_| {
         let start = std::time::Instant::now();
         let text = draw(&graph, &facts, &[], Format::Svg);
@@ -92,7 +93,7 @@ fn a_large_graph_takes_less_than_a_second() {
         start.elapsed().as_secs_f64()
     });
     let best = times.fold(f64::INFINITY, f64::min);
-    assert!(best < 1.0, "{best} s");
+    assert!(best < limit, "{best} s");
 }
 
 #[test]

@@ -12,6 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("transform", &["diagnostics", "ir", "transform"]),
     ("analysis", &["diagnostics", "ir", "analysis"]),
     ("reference", &["diagnostics", "ir", "reference"]),
+    ("draw", &["ir", "analysis", "draw"]),
     ("schedule", &["diagnostics", "ir", "analysis", "schedule"]),
     ("codegen", &["codegen"]),
 ];
