@@ -40,7 +40,7 @@
             if (slice + 1 < {{ slices }}) {
                 fetch(slice + 1);
             }
-            #pragma unroll
+            #pragma unroll 4
             for (int step = 0; step < {{ depth }}; ++step) {
                 float4 x[{{ copy_quads }}], w[{{ row_quads }}];
                 #pragma unroll

@@ -6,6 +6,7 @@
 //! [`Manifest::launches`] run in order, each once those in its `after` are done; then the copies in
 //! [`Manifest::finals`] and [`Manifest::short`].
 
+pub use crate::plan::Family;
 use crate::plan::{BufferId, Elem, FinalCopy, Role, Scope};
 use serde::{Deserialize, Serialize};
 
@@ -105,20 +106,6 @@ impl Workspace {
     pub fn epochs(&self, frames: u64, rounds: u64) -> u64 {
         frames * self.exchanges * rounds
     }
-}
-
-/// The family of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// Products of weights with a common operand.
-    Product,
-    /// Independent channels, all frames at once.
-    Pointwise,
-    /// Independent channels, frame after frame.
-    Channel,
-    /// A loop over frames whose units exchange values.
-    Loop,
 }
 
 /// One launch of a kernel.

@@ -8,7 +8,7 @@ use crate::codegen::cuda::kernel::{Context, Emission, extents, indented, needed,
 use crate::codegen::cuda::place::{FrameNames, Place};
 use crate::codegen::cuda::statements::Statements;
 use crate::codegen::cuda::templates::{View, render};
-use rnnc_runtime::manifest::{Family, Grid, KernelLaunch};
+use rnnc_runtime::manifest::{Grid, KernelLaunch};
 use rnnc_runtime::plan::{Channel, Launch, Scope};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,7 +164,7 @@ fn manifest(context: &Context, launch: &Launch, scope: Scope, each: u64) -> Kern
     arguments.extend(extents(scope).1);
     KernelLaunch {
         kernel: launch.name.clone(),
-        family: Family::Pointwise,
+        family: launch.family,
         equations: launch.equations.clone(),
         after: launch.after.clone(),
         arguments,

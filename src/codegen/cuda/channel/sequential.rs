@@ -10,7 +10,7 @@ use crate::codegen::cuda::kernel::{Context, Emission, extents, indented, needed,
 use crate::codegen::cuda::place::{FrameNames, Place};
 use crate::codegen::cuda::statements::Statements;
 use crate::codegen::cuda::templates::{View, render};
-use rnnc_runtime::manifest::{Family, Grid, KernelLaunch};
+use rnnc_runtime::manifest::{Grid, KernelLaunch};
 use rnnc_runtime::plan::{Channel, Launch, Reg, Scope};
 use serde::Serialize;
 
@@ -223,7 +223,7 @@ fn manifest(context: &Context, launch: &Launch, each: u64) -> KernelLaunch {
     arguments.extend(extents(Scope::Frame).1);
     KernelLaunch {
         kernel: launch.name.clone(),
-        family: Family::Channel,
+        family: launch.family,
         equations: launch.equations.clone(),
         after: launch.after.clone(),
         arguments,

@@ -11,7 +11,7 @@ use super::names::Names;
 use super::place::Place;
 use super::statements::Statements;
 use super::templates::{View, render};
-use rnnc_runtime::manifest::{Family, Grid, KernelLaunch};
+use rnnc_runtime::manifest::{Grid, KernelLaunch};
 use rnnc_runtime::plan::{Launch, Product, Scope, Segment, Step};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -230,7 +230,7 @@ fn manifest(context: &Context, launch: &Launch, product: &Product, tile: Tile) -
     arguments.extend(extents(product.scope).1);
     KernelLaunch {
         kernel: launch.name.clone(),
-        family: Family::Product,
+        family: launch.family,
         equations: launch.equations.clone(),
         after: launch.after.clone(),
         arguments,
