@@ -11,7 +11,7 @@ use std::fmt;
 type Monomial = Vec<Name>;
 
 /// Larger polynomials count as overflow: no cell needs them, and a hostile file could make them grow without end.
-const MAX_TERMS: usize = 64;
+const MAX_TERMS: usize = 32;
 const MAX_DEGREE: usize = 16;
 
 /// A polynomial over dimensions. Terms are sorted by degree (highest first), then by name; none has coefficient 0.
@@ -64,6 +64,9 @@ impl Size {
     /// The product; `None` where a coefficient overflows.
     #[must_use]
     pub fn mul(&self, other: &Size) -> Option<Size> {
+        if self.terms.len() * other.terms.len() > MAX_TERMS * 8 {
+            return None;
+        }
         let mut terms = Vec::with_capacity(self.terms.len() * other.terms.len());
         for (a, j) in &self.terms {
             for (b, k) in &other.terms {

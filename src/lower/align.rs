@@ -66,7 +66,10 @@ impl Builder<'_, '_> {
         if let Some(other) = all.iter().find(|o| !o.axes.is_empty() && o.axes != operand.axes) {
             d = d.also(other.span, self.show(other.axes));
         }
-        Box::new(d.hint("axes align by name, so each may occur once; `einsum` tells equal axes apart by place"))
+        Box::new(d.hint(
+            "axes align by name, so each may occur once; `einsum` tells equal axes apart by place: \
+             `einsum(\"i, j -> i j\", k, k)` is the outer product of k with itself",
+        ))
     }
 
     /// The error of rule 8, at the first two operands whose axes do not fit into each other.

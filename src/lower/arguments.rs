@@ -41,13 +41,16 @@ pub(super) fn bind<'a>(callee: &Ident, params: &[Param], args: &'a [Arg]) -> Res
 }
 
 fn named(callee: &Ident, params: &[Param], name: &Ident) -> Result<usize, Box<Diagnostic>> {
-    params.iter().position(|p| *p.name == *name.name).ok_or_else(|| {
-        let message = format!("`{}` has no argument `{}`", callee.name, name.name);
-        let mut d =
-            Diagnostic::new(Code::UnknownArgument, message, name.span).label("not an argument of this function");
-        d.hints.extend(suggest::hint(&name.name, params.iter().map(|p| p.name)));
-        Box::new(d.hint(format!("it is {}", signature(callee, params))))
-    })
+    if let Some(place) = params.iter().position(|p| *p.name == *name.name) {
+        return Ok(place);
+    }
+    let message = format!("`{}` has no argument `{}`", callee.name, name.name);
+    let d = Diagnostic::new(Code::UnknownArgument, message, name.span).label("not an argument of this function");
+    let d = match suggest::hint(&name.name, params.iter().map(|p| p.name)) {
+        Some(hint) => d.hint(hint),
+        None => d.hint(format!("to compare, write `{} == ...`", name.name)),
+    };
+    Err(Box::new(d.hint(format!("it is {}", signature(callee, params)))))
 }
 
 fn twice(callee: &Ident, param: &Param, first: &Arg, second: &Arg) -> Box<Diagnostic> {

@@ -222,7 +222,7 @@ impl<'p, 'a> Builder<'p, 'a> {
 
     /// A size in the user's terms: as a multiple of an alias, where it is one.
     pub(super) fn show_size(&self, size: &Size) -> String {
-        for (name, alias) in &self.aliases {
+        for (name, alias) in self.aliases.iter().take(64) {
             let multiple = (1..=16).find(|k| alias.mul(&Size::int(*k)).as_ref() == Some(size));
             match multiple {
                 Some(1) => return name.to_string(),

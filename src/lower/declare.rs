@@ -3,6 +3,7 @@
 //! After this, every name of the cell is defined once and every declared shape is in normal form.
 
 use super::program::redefined;
+use super::resolve::Names;
 use super::sizes::{self, Sizes};
 use super::{order, suggest};
 use crate::diagnostics::{Code, Diagnostic, Diagnostics, Span};
@@ -82,6 +83,7 @@ impl<'a> Decls<'a> {
             shapes: Vec::new(),
             index_sizes: Vec::new(),
         };
+        let before = out.0.len();
         decls.add_dims(cell, out);
         for item in &cell.items {
             decls.add_values(item, out);
@@ -89,12 +91,25 @@ impl<'a> Decls<'a> {
         for item in &cell.items {
             decls.add_types(item, out);
         }
+        decls.explain(&mut out.0[before..]);
         if decls.outputs.is_empty() {
             let message = format!("the cell `{}` has no output", cell.name.name);
             let d = Diagnostic::new(Code::BadOutput, message, cell.name.span);
             out.push(d.hint("add a line such as `output h`"));
         }
         decls
+    }
+
+    /// Adds to unknown dimensions what else their names are, now that all names are known.
+    fn explain(&self, found: &mut [Diagnostic]) {
+        let names = Names {
+            sizes: &self.sizes,
+            values: &self.index,
+            in_fn: None,
+        };
+        for d in found {
+            *d = names.explain(d.clone());
+        }
     }
 
     /// Dimensions and aliases; aliases may stand in any order.
@@ -305,6 +320,11 @@ impl<'a> Decls<'a> {
             d.hints.push(format!("add a line `{} = ...`", name.name));
         }
         d
+    }
+
+    /// Whether a name is on a `state` line.
+    pub(super) fn is_state(&self, name: &Name) -> bool {
+        self.seen[0].contains_key(name)
     }
 
     /// Notes declared axes of a name; two declarations must say the same.

@@ -9,6 +9,11 @@ use crate::ir::Read;
 use crate::syntax::ast::{ArgValue, Ident};
 use std::collections::BTreeMap;
 
+/// More labels than this, commas and arrow included, are refused.
+const MOST: usize = 256;
+
+const SPACES: &str = "labels are separated by spaces: `i j, j k -> i k`";
+
 /// A label string, taken apart; labels are numbered in order of appearance.
 #[derive(Debug, PartialEq, Eq)]
 struct Labels<'s> {
@@ -75,11 +80,7 @@ impl Builder<'_, '_> {
             .label(shown)
             .also(text.span, "the labels");
         let joined = list.iter().any(|l| labels.names[*l as usize].len() > 1);
-        Box::new(if joined {
-            d.hint("labels are separated by spaces: `i j, j k -> i k`")
-        } else {
-            d
-        })
+        Box::new(if joined { d.hint(SPACES) } else { d })
     }
 }
 
@@ -96,6 +97,12 @@ fn parse(text: &Ident) -> Result<Labels<'_>> {
         out: Vec::new(),
         names: Vec::new(),
     };
+    let words = text.name.split(|c: char| c == ',' || c.is_whitespace()).count();
+    if words > MOST {
+        return Err(bad(format!(
+            "{words} labels are too many for an einsum; it takes at most {MOST}"
+        )));
+    }
     for list in left.split(',') {
         let numbers: Result<Vec<u32>> = list
             .split_whitespace()
@@ -105,7 +112,9 @@ fn parse(text: &Ident) -> Result<Labels<'_>> {
     }
     for name in right.split_whitespace() {
         let Some(number) = labels.names.iter().position(|n| *n == name) else {
-            return Err(bad(format!("the label `{name}` of the result is in no operand")));
+            let d = bad(format!("the label `{name}` of the result is in no operand"));
+            let joined = labels.names.iter().any(|n| n.len() > 1 && n.contains(name));
+            return Err(if joined { Box::new(d.hint(SPACES)) } else { d });
         };
         if labels.out.contains(&(number as u32)) {
             return Err(bad(format!("the label `{name}` is twice in the result")));

@@ -12,7 +12,7 @@ use crate::syntax::ast::{CompareOp, Equation, Expr, ExprId, ExprKind, Ident};
 use std::collections::HashMap;
 
 /// Expressions within expressions and within the functions they call: more would exhaust the stack.
-const MAX_DEPTH: usize = 2_000;
+const MAX_DEPTH: usize = 1_500;
 
 /// What names stand for.
 #[derive(Clone, Debug, Default)]
@@ -28,16 +28,24 @@ impl Builder<'_, '_> {
     /// The value of an expression.
     pub(super) fn eval(&mut self, scope: &Scope, id: ExprId) -> Option<Read> {
         let expr = &self.program.file[id];
-        if !self.charge(1, expr.span) {
+        self.deeper(expr.span, |builder| builder.eval_kind(scope, expr))
+    }
+
+    /// Counts a step down, and refuses to go on where the stack might not suffice.
+    pub(super) fn deeper<T>(&mut self, span: Span, step: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        if !self.charge(1, span) {
             return None;
         }
         if self.depth >= MAX_DEPTH {
-            let message = "functions call each other too deeply";
-            self.report(Diagnostic::new(Code::TooLarge, message, expr.span));
+            let message = match self.calls.is_empty() {
+                true => "expressions are nested too deeply",
+                false => "functions call each other too deeply",
+            };
+            self.report(Diagnostic::new(Code::TooLarge, message, span));
             return None;
         }
         self.depth += 1;
-        let value = self.eval_kind(scope, expr);
+        let value = step(self);
         self.depth -= 1;
         value
     }

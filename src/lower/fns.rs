@@ -8,7 +8,7 @@ use super::sizes::Sizes;
 use crate::diagnostics::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::{Name, Size};
 use crate::syntax::ast::{FnDef, Ident};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Resolves the body of `program.fns[index]` and orders its equations.
 pub(super) fn check(program: &mut Program, index: usize, out: &mut Diagnostics) {
@@ -95,15 +95,14 @@ fn equation_order(
             .collect()
     };
     let edges: Vec<Vec<usize>> = uses[..def.equations.len()].iter().map(read).collect();
-    let mut order = Vec::new();
-    for group in order::groups(&edges) {
-        if order::is_cycle(&group, &edges) {
-            out.push(cyclic(def, &order::cycle(&group, &edges), uses, &owner));
-            return None;
+    let order = order::ascending(&edges);
+    if order.is_none() {
+        let groups = order::groups(&edges);
+        for group in groups.iter().filter(|g| order::is_cycle(g, &edges)) {
+            out.push(cyclic(def, &order::cycle(group, &edges), uses, &owner));
         }
-        order.extend(group);
     }
-    Some(order)
+    order
 }
 
 fn cyclic(def: &FnDef, path: &[usize], uses: &[Uses], owner: &BTreeMap<Option<usize>, usize>) -> Diagnostic {
@@ -122,14 +121,11 @@ fn cyclic(def: &FnDef, path: &[usize], uses: &[Uses], owner: &BTreeMap<Option<us
 }
 
 fn warn_unused(info: &FnInfo, values: &BTreeMap<Name, usize>, uses: &[Uses], out: &mut Diagnostics) {
-    let read = |name: &Name| {
-        values
-            .get(name)
-            .is_some_and(|v| uses.iter().any(|u| u.reads.iter().any(|r| r.value == *v)))
-    };
-    let sized = |name: &Name| uses.iter().any(|u| u.sizes.contains(name));
+    let read: BTreeSet<usize> = uses.iter().flat_map(|u| &u.reads).map(|r| r.value).collect();
+    let sized: BTreeSet<&Name> = uses.iter().flat_map(|u| &u.sizes).collect();
+    let used = |name: &Name| sized.contains(name) || values.get(name).is_some_and(|v| read.contains(v));
     let mut warn = |code: Code, name: &Ident, what: &str, span: Span| {
-        if !name.name.starts_with('_') && !read(&name.name) && !sized(&name.name) {
+        if !name.name.starts_with('_') && !used(&name.name) {
             let message = format!(
                 "{what} `{}` of the function `{}` is never used",
                 name.name, info.def.name.name

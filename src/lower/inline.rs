@@ -24,9 +24,12 @@ impl<'p, 'a> Builder<'p, 'a> {
         }
         let mut scope = self.arguments(call, info)?;
         self.calls.push((info.def.name.name.clone(), call.span));
-        let values = self
-            .bind_shapes(call, info, &mut scope)
-            .and_then(|()| self.body(info, &mut scope));
+        // Every parameter takes work, even where the body makes no node.
+        self.charge(4 + info.params.len(), call.span);
+        let values = self.deeper(call.span, |builder| {
+            builder.bind_shapes(call, info, &mut scope)?;
+            builder.body(info, &mut scope)
+        });
         self.calls.pop();
         values
     }
@@ -152,8 +155,11 @@ impl<'p, 'a> Builder<'p, 'a> {
         let axes = self.axes(value.read);
         for (axis, own) in shape.axes.iter().zip(axes) {
             let wanted = sizes::of_size(axis, sizes)?;
-            if wanted.dims().iter().any(|n| n.starts_with(UNKNOWN)) {
-                return Err(self.unsolved(axis.span, value, own));
+            let open: Vec<Name> = wanted.dims().into_iter().filter(|n| n.starts_with(UNKNOWN)).collect();
+            match open.as_slice() {
+                [] => {}
+                [name] if wanted.linear_in(name).is_some() => return Err(self.no_solution(axis.span, value, own, name)),
+                _ => return Err(self.unsolved(axis.span, value, own)),
             }
             if wanted != *own {
                 let (own, wanted) = (self.show_size(own), self.show_size(&wanted));
@@ -166,6 +172,13 @@ impl<'p, 'a> Builder<'p, 'a> {
             }
         }
         Ok(())
+    }
+
+    fn no_solution(&self, span: Span, value: Operand, own: &Size, name: &Name) -> Box<Diagnostic> {
+        let (name, own) = (&name[UNKNOWN.len()..], self.show_size(own));
+        let message = format!("no size `{name}` gives this parameter the argument's axis {own}");
+        let d = Diagnostic::new(Code::AxisMismatch, message, value.span).label(self.show(self.axes(value.read)));
+        Box::new(d.also(span, "the parameter's axis"))
     }
 
     fn unsolved(&self, span: Span, value: Operand, own: &Size) -> Box<Diagnostic> {

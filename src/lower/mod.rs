@@ -31,6 +31,7 @@ mod walk;
 
 use crate::diagnostics::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::Graph;
+pub use crate::ir::solve::solve_dims;
 use crate::syntax::ast::{CellDef, File};
 use program::Program;
 use std::collections::BTreeSet;

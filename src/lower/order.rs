@@ -1,7 +1,28 @@
 //! Orders and cycles of things that read each other, as lists of indices.
 
 use petgraph::graph::{DiGraph, NodeIndex};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// All indices, each after those it reads and otherwise ascending; none if there is a cycle.
+pub(super) fn ascending(reads: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut readers = vec![Vec::new(); reads.len()];
+    let mut missing: Vec<usize> = reads.iter().map(Vec::len).collect();
+    for (from, list) in reads.iter().enumerate() {
+        list.iter().for_each(|to| readers[*to].push(from));
+    }
+    let mut ready: BTreeSet<usize> = (0..reads.len()).filter(|i| missing[*i] == 0).collect();
+    let mut order = Vec::with_capacity(reads.len());
+    while let Some(at) = ready.pop_first() {
+        order.push(at);
+        for reader in &readers[at] {
+            missing[*reader] -= 1;
+            if missing[*reader] == 0 {
+                ready.insert(*reader);
+            }
+        }
+    }
+    (order.len() == reads.len()).then_some(order)
+}
 
 /// Strongly connected groups, each after those it reads (`reads[i]` lists what i reads), members ascending.
 ///
@@ -36,8 +57,8 @@ pub(super) fn is_cycle(group: &[usize], reads: &[Vec<usize>]) -> bool {
 /// A shortest cycle through the first member of a cyclic group: each reads the next, the last reads the first.
 pub(super) fn cycle(group: &[usize], reads: &[Vec<usize>]) -> Vec<usize> {
     let Some(&start) = group.first() else { return Vec::new() };
-    let inside: std::collections::BTreeSet<usize> = group.iter().copied().collect();
-    let mut from = std::collections::BTreeMap::new();
+    let inside: BTreeSet<usize> = group.iter().copied().collect();
+    let mut from = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
     while let Some(at) = queue.pop_front() {
         for next in reads[at].iter().filter(|n| inside.contains(n)) {
@@ -53,7 +74,7 @@ pub(super) fn cycle(group: &[usize], reads: &[Vec<usize>]) -> Vec<usize> {
     vec![start]
 }
 
-fn trace(end: usize, start: usize, from: &std::collections::BTreeMap<usize, usize>) -> Vec<usize> {
+fn trace(end: usize, start: usize, from: &BTreeMap<usize, usize>) -> Vec<usize> {
     let mut path = vec![end];
     let mut at = end;
     while at != start {
@@ -72,6 +93,15 @@ mod tests {
     fn groups_come_after_what_they_read() {
         let reads = vec![vec![1], vec![2, 3], vec![1], vec![]];
         assert_eq!(groups(&reads), vec![vec![3], vec![1, 2], vec![0]]);
+    }
+
+    #[test]
+    fn ascending_order_follows_the_source() {
+        assert_eq!(
+            ascending(&[vec![2], vec![], vec![], vec![0, 0]]),
+            Some(vec![1, 2, 0, 3])
+        );
+        assert_eq!(ascending(&[vec![1], vec![0]]), None);
     }
 
     #[test]

@@ -119,13 +119,13 @@ impl Reads {
     fn arrange(&mut self, decls: &Decls, out: &mut Diagnostics) {
         loop {
             let edges = self.edges(decls, |r| self.waits(decls, r));
-            let groups = order::groups(&edges);
-            let cyclic: Vec<&Vec<usize>> = groups.iter().filter(|g| order::is_cycle(g, &edges)).collect();
-            if cyclic.is_empty() {
-                self.order = groups.into_iter().flatten().collect();
+            if let Some(order) = order::ascending(&edges) {
+                self.order = order;
                 return;
             }
-            for group in cyclic {
+            let mut groups = order::groups(&edges);
+            groups.retain(|g| order::is_cycle(g, &edges));
+            for group in &groups {
                 let declared = declared_in(decls, group, &self.early);
                 if declared.is_empty() {
                     let steps = self.steps(decls, &order::cycle(group, &edges), |r| self.waits(decls, r));
@@ -150,12 +150,13 @@ impl Reads {
 
 /// The declared values that the equations of a group define and that do not yet stand for themselves.
 fn declared_in(decls: &Decls, group: &[usize], early: &BTreeSet<usize>) -> Vec<usize> {
-    let inside = |value: &usize| matches!(decls.values[*value].what, What::Equation { equation } if group.binary_search(&equation).is_ok());
-    decls
-        .declared
-        .keys()
-        .copied()
-        .filter(|v| inside(v) && !early.contains(v))
+    let names = group
+        .iter()
+        .filter_map(|e| decls.equations.get(*e))
+        .flat_map(|e| &e.names);
+    names
+        .filter_map(|name| decls.index.get(&name.name).copied())
+        .filter(|value| decls.declared.contains_key(value) && !early.contains(value))
         .collect()
 }
 
@@ -187,10 +188,12 @@ fn windows(decls: &Decls, uses: &[Uses]) -> Vec<Window> {
     windows
 }
 
+/// A path of more names is shown without its middle.
+const LONGEST_PATH: usize = 60;
+
 /// The error for a cycle without delay: the whole path, and the read that is most likely meant to be delayed.
 fn instant(decls: &Decls, steps: &[&NameRead]) -> Diagnostic {
     let name = |r: &NameRead| decls.values[r.value].name.name.clone();
-    let is_state = |r: &&&NameRead| decls.states.iter().any(|s| s.name.name == name(r));
     let Some(last) = steps.last() else {
         return Diagnostic::new(
             Code::InstantCycle,
@@ -198,11 +201,14 @@ fn instant(decls: &Decls, steps: &[&NameRead]) -> Diagnostic {
             Span::default(),
         );
     };
-    let meant = steps.iter().find(is_state).unwrap_or(last);
-    let path: Vec<String> = std::iter::once(last)
+    let meant = steps.iter().find(|r| decls.is_state(&name(r))).unwrap_or(last);
+    let mut path: Vec<String> = std::iter::once(last)
         .chain(steps)
         .map(|r| format!("`{}`", name(r)))
         .collect();
+    if path.len() > LONGEST_PATH {
+        path.splice(LONGEST_PATH / 2..path.len() - LONGEST_PATH / 2, ["...".to_owned()]);
+    }
     let message = format!(
         "`{}` depends on itself within one frame: {}",
         name(last),

@@ -9,6 +9,9 @@ use crate::ir::op::{Binary, Reduce, Unary};
 use crate::ir::{Op, Read, Size};
 use crate::syntax::ast::{ArgValue, ExprId, ExprKind};
 
+/// The sum of a longer product is computed from the product.
+const MOST_FACTORS: usize = 64;
+
 impl Builder<'_, '_> {
     /// `mean(x, axes)` and its kin.
     pub(super) fn reduce_call(&mut self, call: &Call, op: Reduce) -> Option<Read> {
@@ -41,7 +44,9 @@ impl Builder<'_, '_> {
             id = *inner;
         }
         match &self.program.file[id].kind {
-            ExprKind::Product(list) if list.iter().all(|(divided, _)| !divided) => Some(list.clone()),
+            ExprKind::Product(list) if list.len() <= MOST_FACTORS && list.iter().all(|(divided, _)| !divided) => {
+                Some(list.clone())
+            }
             _ => None,
         }
     }

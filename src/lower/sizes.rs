@@ -65,7 +65,10 @@ pub(super) fn of_expr(file: &File, id: ExprId, sizes: &Sizes) -> Result<Size> {
             product(factors.iter().map(|(_, e)| of_expr(file, *e, sizes)), expr.span)
         }
         ExprKind::Path { segments, delay: 0 } if segments.len() == 1 => dim(&segments[0].name, expr.span, sizes),
-        _ => Err(not_a_size(expr.span)),
+        ExprKind::Product(_) => Err(Box::new(not_a_size(expr.span).hint(
+            "sizes are not divided: make the smaller one a dimension, and write the larger one as a multiple of it",
+        ))),
+        _ => Err(Box::new(not_a_size(expr.span))),
     }
 }
 
@@ -73,8 +76,8 @@ pub(super) fn of_expr(file: &File, id: ExprId, sizes: &Sizes) -> Result<Size> {
 pub(super) fn of_arg(file: &File, value: &ArgValue, sizes: &Sizes) -> Result<Size> {
     match value {
         ArgValue::Expr(id) => of_expr(file, *id, sizes),
-        ArgValue::Shape(shape) => Err(not_a_size(shape.span)),
-        ArgValue::Str(text) => Err(not_a_size(text.span)),
+        ArgValue::Shape(shape) => Err(Box::new(not_a_size(shape.span))),
+        ArgValue::Str(text) => Err(Box::new(not_a_size(text.span))),
     }
 }
 
@@ -151,7 +154,7 @@ fn product(mut factors: impl Iterator<Item = Result<Size>>, span: Span) -> Resul
 
 fn whole(n: f64, span: Span) -> Result<Size> {
     if n.fract() != 0.0 {
-        return Err(not_a_size(span));
+        return Err(Box::new(not_a_size(span)));
     }
     // Above 2^53 a literal is no longer the number that was written.
     if n.abs() > 9_007_199_254_740_992.0 {
@@ -163,14 +166,10 @@ fn whole(n: f64, span: Span) -> Result<Size> {
 /// A size that cannot be held.
 pub(super) fn overflow(span: Span) -> Box<Diagnostic> {
     let d = Diagnostic::new(Code::SizeOverflow, "this size is too large to compute with", span);
-    Box::new(d.hint("sizes are kept as polynomials with coefficients below 2^63 and at most 64 terms of degree 16"))
+    Box::new(d.hint("sizes are kept as polynomials with coefficients below 2^63 and at most 32 terms of degree 16"))
 }
 
-fn not_a_size(span: Span) -> Box<Diagnostic> {
-    let d = Diagnostic::new(
-        Code::ExpectedSize,
-        "a size is expected here, such as `H` or `4*H`",
-        span,
-    );
-    Box::new(d.label("not a size"))
+fn not_a_size(span: Span) -> Diagnostic {
+    let message = "a size is expected here, such as `H` or `4*H`";
+    Diagnostic::new(Code::ExpectedSize, message, span).label("not a size")
 }

@@ -5,7 +5,6 @@ use super::reads::Reads;
 use super::sizes;
 use crate::diagnostics::{Code, Diagnostic, Diagnostics};
 use crate::ir::Name;
-use crate::syntax::ast::Ident;
 use std::collections::BTreeSet;
 
 /// Warns of unused names; those that start with `_` are meant to be unused.
@@ -53,17 +52,16 @@ fn dims(decls: &Decls, reads: &Reads, out: &mut Diagnostics) {
     let mut used: BTreeSet<Name> = reads.uses.iter().flat_map(|u| u.sizes.iter().cloned()).collect();
     used.extend(decls.shapes.iter().flat_map(|s| sizes::names_in_shape(s)));
     used.extend(decls.index_sizes.iter().flat_map(|s| sizes::names_in_size(s)));
-    let mut unused = |name: &Ident, used: &BTreeSet<Name>| {
+    used.extend(decls.aliases.iter().flat_map(|(_, size)| sizes::names_in_size(size)));
+    let names = decls
+        .aliases
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(decls.dims.iter().copied());
+    for name in names {
         if !used.contains(&name.name) && !name.name.starts_with('_') {
             let message = format!("the dimension `{}` is never used", name.name);
             out.push(Diagnostic::new(Code::UnusedDeclaration, message, name.span));
         }
-    };
-    for (name, _) in &decls.aliases {
-        unused(name, &used);
-    }
-    used.extend(decls.aliases.iter().flat_map(|(_, size)| sizes::names_in_size(size)));
-    for name in &decls.dims {
-        unused(name, &used);
     }
 }

@@ -4,10 +4,12 @@
 
 mod cli;
 mod corpora;
+mod corpus;
 mod cpu;
 mod golden;
 mod grammar;
 mod layering;
+mod meaning;
 mod pages;
 mod structure;
 mod support;

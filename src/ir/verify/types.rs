@@ -18,7 +18,7 @@ pub(super) fn check(node: &Node, operands: &[&Type]) -> Result<(), String> {
             })?;
         }
     }
-    let may_be_index = matches!(node.op, Op::Input | Op::State { .. });
+    let may_be_index = matches!(node.op, Op::Input | Op::StaticInput | Op::State { .. });
     ensure(node.ty.scalar == Scalar::Real || may_be_index, || {
         format!("its result is {}, not real", node.ty)
     })?;
