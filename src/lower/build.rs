@@ -8,6 +8,7 @@ use super::sizes::MAX_AXES;
 use crate::diagnostics::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::op::{Binary, Reduce, Unary};
 use crate::ir::{Graph, Kind, Name, Node, NodeId, Op, Read, Size, Type, ty::Scalar};
+use crate::syntax::ast::ExprId;
 use std::collections::HashMap;
 
 /// A graph that may get more nodes than this is refused.
@@ -24,8 +25,8 @@ pub(super) struct Builder<'p, 'a> {
     pub aliases: Vec<(Name, Size)>,
     /// The calls of `fn`s that are being expanded, outermost first.
     pub calls: Vec<(Name, Span)>,
-    /// Nested expressions being evaluated.
-    pub depth: usize,
+    /// Values of the expressions below those being evaluated, a table for each that waits for another.
+    pub done: Vec<HashMap<ExprId, Option<Read>>>,
     work: usize,
     full: bool,
     /// Literals and literals along axes, so that `x + 1 + 1 + ...` holds one of each.
@@ -41,7 +42,7 @@ impl<'p, 'a> Builder<'p, 'a> {
             out: Diagnostics::default(),
             aliases: Vec::new(),
             calls: Vec::new(),
-            depth: 0,
+            done: Vec::new(),
             work: 0,
             full: false,
             literals: HashMap::new(),

@@ -4,13 +4,14 @@
 use super::align::Operand;
 use super::arguments::{self, Bound};
 use super::build::Builder;
-use super::builtins::Rule;
+use super::builtins::{ArgKind, Rule};
 use super::expr::Scope;
 use super::program::Callable;
 use super::sizes;
 use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::ir::op::{Binary, Reduce};
 use crate::ir::{Op, Read, Size};
-use crate::syntax::ast::{Arg, ArgValue, Expr, ExprKind, Ident};
+use crate::syntax::ast::{Arg, ArgValue, Expr, ExprId, ExprKind, Ident};
 
 /// A call whose arguments have found their parameters.
 pub(super) struct Call<'c> {
@@ -59,20 +60,44 @@ impl Builder<'_, '_> {
         }
     }
 
+    /// Pushes the arguments of a call that are values; of a sum of a product, its factors.
+    pub(super) fn value_arguments(&self, expr: &Expr, out: &mut Vec<ExprId>) {
+        let ExprKind::Call { callee, args, .. } = &expr.kind else {
+            return;
+        };
+        let Some(callable) = self.program.callable(&callee.name) else {
+            return;
+        };
+        let params = self.program.params(callable).unwrap_or(&[]);
+        let Ok(bound) = arguments::bind(callee, params, args) else {
+            return;
+        };
+        let is_sum = matches!(callable, Callable::Builtin(b) if b.rule == Rule::Reduce(Reduce::Sum));
+        for (param, args) in params.iter().zip(bound) {
+            for arg in args.iter().filter(|_| param.kind == ArgKind::Value) {
+                match (&arg.value, self.factors(arg)) {
+                    (_, Some(factors)) if is_sum => out.extend(factors.iter().map(|(_, id)| *id)),
+                    (ArgValue::Expr(id), _) => out.push(*id),
+                    (ArgValue::Shape(_) | ArgValue::Str(_), _) => {}
+                }
+            }
+        }
+    }
+
     fn builtin(&mut self, call: &Call, rule: Rule) -> Option<Read> {
         match rule {
             Rule::Unary(f) => {
                 let x = self.value(call, 0)?;
                 self.unary(f, x.read, call.span)
             }
-            Rule::Binary(crate::ir::op::Binary::Pow) => {
+            Rule::Binary(Binary::Pow) => {
                 let operands = self.values(call)?;
                 self.power(operands[0], operands[1], call.span)
             }
             Rule::Binary(f) => self.elementwise_call(call, Op::Binary(f)),
             Rule::Clamp => self.elementwise_call(call, Op::Clamp),
             Rule::Where => self.elementwise_call(call, Op::Where),
-            Rule::Reduce(crate::ir::op::Reduce::Sum) => self.sum_call(call),
+            Rule::Reduce(Reduce::Sum) => self.sum_call(call),
             Rule::Reduce(op) => self.reduce_call(call, op),
             Rule::Norm => self.norm(call),
             Rule::Softmax => self.softmax(call),

@@ -5,14 +5,12 @@ use super::build::Builder;
 use super::chain::Term;
 use super::resolve;
 use super::sizes::Sizes;
+use super::walk;
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::ir::op::{Binary, Unary};
 use crate::ir::{Name, NodeId, Op, Read, Size, Type};
 use crate::syntax::ast::{CompareOp, Equation, Expr, ExprId, ExprKind, Ident};
 use std::collections::HashMap;
-
-/// Expressions within expressions and within the functions they call: more would exhaust the stack.
-const MAX_DEPTH: usize = 1_500;
 
 /// What names stand for.
 #[derive(Clone, Debug, Default)]
@@ -25,31 +23,46 @@ pub(super) struct Scope {
 }
 
 impl Builder<'_, '_> {
-    /// The value of an expression.
-    pub(super) fn eval(&mut self, scope: &Scope, id: ExprId) -> Option<Read> {
-        let expr = &self.program.file[id];
-        self.deeper(expr.span, |builder| builder.eval_kind(scope, expr))
-    }
-
-    /// Counts a step down, and refuses to go on where the stack might not suffice.
-    pub(super) fn deeper<T>(&mut self, span: Span, step: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        if !self.charge(1, span) {
-            return None;
+    /// The value of an expression. What is below it is evaluated first, on a stack of its own: in the program's, an
+    /// expression nested 200 deep would take a frame for each operator on the way.
+    pub(super) fn eval(&mut self, scope: &Scope, root: ExprId) -> Option<Read> {
+        if let Some(value) = self.done.last().and_then(|done| done.get(&root)) {
+            return *value;
         }
-        if self.depth >= MAX_DEPTH {
-            let message = match self.calls.is_empty() {
-                true => "expressions are nested too deeply",
-                false => "functions call each other too deeply",
+        self.done.push(HashMap::new());
+        let mut todo = vec![(root, false)];
+        while let Some((id, below_done)) = todo.pop() {
+            let expr = &self.program.file[id];
+            if !below_done {
+                todo.push((id, true));
+                let first = todo.len();
+                self.operands(expr, &mut todo);
+                todo[first..].reverse();
+                continue;
+            }
+            let value = if self.charge(1, expr.span) {
+                self.eval_kind(scope, expr)
+            } else {
+                None
             };
-            self.report(Diagnostic::new(Code::TooLarge, message, span));
-            return None;
+            if let Some(done) = self.done.last_mut() {
+                done.insert(id, value);
+            }
         }
-        self.depth += 1;
-        let value = step(self);
-        self.depth -= 1;
-        value
+        self.done.pop().and_then(|done| done.get(&root).copied().flatten())
     }
 
+    /// Pushes the expressions whose values an expression takes.
+    fn operands(&self, expr: &Expr, todo: &mut Vec<(ExprId, bool)>) {
+        let mut found = Vec::new();
+        match &expr.kind {
+            ExprKind::Call { .. } => self.value_arguments(expr, &mut found),
+            other => walk::children(other, &mut found),
+        }
+        todo.extend(found.into_iter().map(|id| (id, false)));
+    }
+
+    /// The value of an expression below which all is done.
     fn eval_kind(&mut self, scope: &Scope, expr: &Expr) -> Option<Read> {
         let span = expr.span;
         match &expr.kind {

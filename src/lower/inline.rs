@@ -11,6 +11,9 @@ use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::ir::{Name, Read, Size};
 use crate::syntax::ast::{ArgValue, FnParam, Shape};
 
+/// Calls within the functions that they call: more could exhaust the stack.
+const MAX_CALLS: usize = 64;
+
 /// Marks dimensions that are still to be solved for; no dimension of the user's has this in its name.
 const UNKNOWN: &str = "?";
 
@@ -22,14 +25,17 @@ impl<'p, 'a> Builder<'p, 'a> {
         if !info.usable {
             return None;
         }
+        if self.calls.len() >= MAX_CALLS {
+            let message = format!("functions call each other more than {MAX_CALLS} deep");
+            self.report(Diagnostic::new(Code::TooLarge, message, call.span));
+            return None;
+        }
         let mut scope = self.arguments(call, info)?;
         self.calls.push((info.def.name.name.clone(), call.span));
         // Every parameter takes work, even where the body makes no node.
         self.charge(4 + info.params.len(), call.span);
-        let values = self.deeper(call.span, |builder| {
-            builder.bind_shapes(call, info, &mut scope)?;
-            builder.body(info, &mut scope)
-        });
+        let bound = self.bind_shapes(call, info, &mut scope);
+        let values = bound.and_then(|()| self.body(info, &mut scope));
         self.calls.pop();
         values
     }

@@ -7,12 +7,12 @@ use super::chain::Term;
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::ir::op::{Binary, Reduce, Unary};
 use crate::ir::{Op, Read, Size};
-use crate::syntax::ast::{ArgValue, ExprId, ExprKind};
+use crate::syntax::ast::{Arg, ArgValue, ExprId, ExprKind};
 
 /// The sum of a longer product is computed from the product.
 const MOST_FACTORS: usize = 64;
 
-impl Builder<'_, '_> {
+impl<'p> Builder<'p, '_> {
     /// `mean(x, axes)` and its kin.
     pub(super) fn reduce_call(&mut self, call: &Call, op: Reduce) -> Option<Read> {
         let (x, places) = self.reduced(call)?;
@@ -29,23 +29,24 @@ impl Builder<'_, '_> {
 
     /// `sum(x, axes)`. The sum of a product is a contraction (rule 12): the product is never computed.
     pub(super) fn sum_call(&mut self, call: &Call) -> Option<Read> {
-        match self.factors(call) {
-            Some(factors) => self.sum_of_product(call, &factors),
+        match call.arg(0).and_then(|arg| self.factors(arg)) {
+            Some(factors) => self.sum_of_product(call, factors),
             None => self.reduce_call(call, Reduce::Sum),
         }
     }
 
-    /// The factors of the argument, if it is a product without divisions.
-    fn factors(&self, call: &Call) -> Option<Vec<(bool, ExprId)>> {
-        let ArgValue::Expr(mut id) = call.arg(0)?.value else {
+    /// The factors of a summed expression, if it is a product without divisions.
+    pub(super) fn factors(&self, arg: &Arg) -> Option<&'p [(bool, ExprId)]> {
+        let ArgValue::Expr(mut id) = arg.value else {
             return None;
         };
-        while let ExprKind::Paren(inner) = &self.program.file[id].kind {
+        let file = self.program.file;
+        while let ExprKind::Paren(inner) = &file[id].kind {
             id = *inner;
         }
-        match &self.program.file[id].kind {
+        match &file[id].kind {
             ExprKind::Product(list) if list.len() <= MOST_FACTORS && list.iter().all(|(divided, _)| !divided) => {
-                Some(list.clone())
+                Some(list)
             }
             _ => None,
         }

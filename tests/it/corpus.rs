@@ -116,7 +116,6 @@ fn generated() -> Vec<(Vec<u8>, Code)> {
         (cell_with(&calls), Code::TooDeep),
         (large, Code::FileTooLarge),
         (deep_functions(), Code::TooLarge),
-        (deep_expressions(), Code::TooLarge),
         (squaring(), Code::SizeOverflow),
         (idle_functions(), Code::TooLarge),
     ]
@@ -134,12 +133,19 @@ fn deep_functions() -> Vec<u8> {
 
 /// Functions whose calls of each other stand as deep in expressions as the parser allows.
 fn deep_expressions() -> Vec<u8> {
-    let nested = |inner: &str| format!("{}{inner}{}", "-(1 + 2 * x @ (".repeat(95), "))".repeat(95));
+    let nested = |inner: &str| format!("{}{inner}{}", "-(1 + 2 * x^(".repeat(60), "))".repeat(60));
     let mut text = format!("fn f0(x: [N]) = {}\n", nested("x"));
-    for i in 1..20 {
+    for i in 1..60 {
         text += &format!("fn f{i}(x: [N]) = {}\n", nested(&format!("f{}(x)", i - 1)));
     }
-    text.into_bytes().into_iter().chain(cell_with("f19(x)")).collect()
+    text.into_bytes().into_iter().chain(cell_with("f59(x)")).collect()
+}
+
+/// Sizes as deep as the parser allows, in a shape and as an argument.
+fn deep_sizes() -> Vec<u8> {
+    let size = format!("{}H{}", "(2*".repeat(60), " - H)".repeat(60));
+    let plain = format!("{}H{}", "(1*(".repeat(95), "))".repeat(95));
+    format!("cell c(H) {{ input x: [{plain}] output y, z y = x z = iota({size}) + iota({plain}) }}").into_bytes()
 }
 
 /// Functions that make no operation, but call each other exponentially often.
@@ -185,6 +191,12 @@ fn long_texts_are_accepted() {
     assert!(nodes(&cell_with(&format!("x{}", " * 2 / x".repeat(40_000)))) > 80_000);
     assert!(nodes(&cell_with(&format!("x - {}x", "-".repeat(200_000)))) <= 4);
     assert!(nodes(&cell_with(&format!("x{}", " @ x * x".repeat(20_000)))) > 20_000);
+}
+
+#[test]
+fn deep_texts_are_accepted() {
+    assert!(nodes(&deep_expressions()) > 10_000);
+    assert_eq!(nodes(&deep_sizes()), 4);
 }
 
 #[test]
