@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const TOLERANCE: f64 = 1e-5;
 
 /// The plan of a golden cell at its dimensions.
-fn plan(case: &Case) -> Plan {
+pub fn plan(case: &Case) -> Plan {
     let choice = Choice {
         cell: None,
         stem: Some(case.name.clone()),
@@ -38,6 +38,11 @@ fn bind(plan: &Plan, tensors: &support::Tensors, wanted: impl Fn(&Role) -> bool)
 /// Runs a plan on golden inputs; the results under their golden keys.
 pub fn run(plan: &Plan, case: &Case) -> Result<support::Tensors, RunError> {
     let mut engine = CpuEngine::new(plan.clone(), 2)?;
+    run_on(&mut engine, plan, case)
+}
+
+/// Runs a plan on golden inputs on any engine.
+pub fn run_on(engine: &mut dyn Engine, plan: &Plan, case: &Case) -> Result<support::Tensors, RunError> {
     engine.set_params(&bind(plan, &case.given, |r| *r == Role::Param))?;
     let given = bind(plan, &case.given, |r| matches!(r, Role::Input | Role::Initial(_)));
     let results = engine.run(case.frames, case.batch, &given)?;
@@ -59,7 +64,7 @@ pub fn run(plan: &Plan, case: &Case) -> Result<support::Tensors, RunError> {
 }
 
 /// The largest distance to the recorded outputs and final states.
-fn error(results: &support::Tensors, case: &Case) -> (String, f64) {
+pub fn error(results: &support::Tensors, case: &Case) -> (String, f64) {
     let far = case.expected.iter().map(|(k, want)| {
         (
             k.clone(),
