@@ -1,7 +1,7 @@
 //! A cell on an NVIDIA GPU: text, module (from the cache if it is there), engine.
 
 use super::{Cell, Error};
-use crate::codegen::{self, Target};
+use crate::codegen::{self, Target, Tuning};
 use rnnc_runtime::cache::Cache;
 use rnnc_runtime::cuda::Cuda;
 use rnnc_runtime::engine::{Engine, RunError};
@@ -16,6 +16,10 @@ impl Cell {
         let target = Target {
             arch: limits.arch.clone(),
             fast_math: self.fast_math,
+            tuning: Tuning {
+                sms: Some(limits.processors as usize),
+                ..Tuning::default()
+            },
         };
         let emitted = codegen::cuda::emit(self.plan(), &target);
         let name = format!("{}.cu", self.plan().cell);

@@ -110,6 +110,7 @@ fn compiling(args: &BenchArgs, file: &source::Source) -> Result<Vec<Times>, Fail
     let target = Target {
         arch: args.arch.clone(),
         fast_math: false,
+        ..Target::default()
     };
     let emit = || {
         let planned = rnnc::driver::plan(&file.bytes, &choice, &dims, args.dtype.into()).map_err(|d| file.fail(&d))?;

@@ -96,6 +96,7 @@ pub fn run(args: &CompileArgs) -> Outcome {
     let target = Target {
         arch: args.arch.clone(),
         fast_math: args.fast_math,
+        ..Target::default()
     };
     let emitted = codegen::cuda::emit(&planned.plan, &target);
     let mut emit = args.emit.clone();

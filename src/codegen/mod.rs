@@ -11,6 +11,19 @@ pub struct Target {
     pub arch: String,
     /// Whether approximate exponentials, logarithms and tangents are welcome.
     pub fast_math: bool,
+    /// What the plan does not know of runs and devices.
+    pub tuning: Tuning,
+}
+
+/// What kernels may be fitted to; they are right for other runs and devices too, or refuse to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// How many multiprocessors the device has. A loop's groups of blocks are no larger than that.
+    pub sms: Option<usize>,
+    /// How many sequences runs have, about.
+    pub batch: Option<usize>,
+    /// The shape of dense loops, in place of the one that the cost model finds.
+    pub loop_shape: Option<cuda::dense_loop::places::Shape>,
 }
 
 impl Target {
@@ -26,6 +39,7 @@ impl Default for Target {
         Target {
             arch: "sm_80".to_string(),
             fast_math: false,
+            tuning: Tuning::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use rnnc_runtime::scalar::Unary;
 use std::collections::BTreeMap;
 
 /// What the design allows f32 against f64.
-const TOLERANCE: f64 = 1e-5;
+pub const TOLERANCE: f64 = 1e-5;
 
 /// The plan of a golden cell at its dimensions.
 pub fn plan(case: &Case) -> Plan {
@@ -26,7 +26,7 @@ pub fn plan(case: &Case) -> Plan {
 }
 
 /// Data for the buffers of some roles, out of golden tensors.
-fn bind(plan: &Plan, tensors: &support::Tensors, wanted: impl Fn(&Role) -> bool) -> BTreeMap<BufferId, Data> {
+pub fn bind(plan: &Plan, tensors: &support::Tensors, wanted: impl Fn(&Role) -> bool) -> BTreeMap<BufferId, Data> {
     let buffers = plan.ids().filter(|(_, b)| wanted(&b.role));
     let bound = buffers.filter_map(|(id, b)| {
         let tensor = tensors.get(&key(b))?;
@@ -46,6 +46,11 @@ pub fn run_on(engine: &mut dyn Engine, plan: &Plan, case: &Case) -> Result<suppo
     engine.set_params(&bind(plan, &case.given, |r| *r == Role::Param))?;
     let given = bind(plan, &case.given, |r| matches!(r, Role::Input | Role::Initial(_)));
     let results = engine.run(case.frames, case.batch, &given)?;
+    Ok(named(plan, case, results))
+}
+
+/// Results of a run under their golden keys.
+pub fn named(plan: &Plan, case: &Case, results: BTreeMap<BufferId, Data>) -> support::Tensors {
     let named = results.into_iter().map(|(id, data)| {
         let buffer = plan.buffer(id);
         let mut shape = match buffer.scope {
@@ -60,7 +65,7 @@ pub fn run_on(engine: &mut dyn Engine, plan: &Plan, case: &Case) -> Result<suppo
         };
         (key(buffer), rnnc::reference::Tensor { shape, data })
     });
-    Ok(named.collect())
+    named.collect()
 }
 
 /// The largest distance to the recorded outputs and final states.

@@ -6,6 +6,10 @@ mod cli;
 mod corpora;
 mod corpus;
 mod cpu;
+#[path = "../support/cuda_shim/mod.rs"]
+mod cuda_shim;
+mod dense_loop;
+mod emitted;
 mod emulated;
 mod golden;
 mod grammar;

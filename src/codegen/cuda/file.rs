@@ -3,7 +3,7 @@
 use super::kernel::{Context, Emission};
 use super::pointers::Pointers;
 use super::templates::{View, render};
-use super::{channel, header, prelude};
+use super::{channel, dense_loop, header, prelude};
 use crate::codegen::{Emitted, Target};
 use rnnc_runtime::manifest::{Argument, BufferEntry, FORMAT, KernelLaunch, Manifest, ShortRun, Workspace};
 use rnnc_runtime::plan::{Buffer, Elem, Kernel, Launch, Plan, Role, Scope};
@@ -80,24 +80,7 @@ fn kernel(context: &Context, launch: &Launch) -> Emission {
     match &launch.kernel {
         Kernel::Channel(channel) => channel::emit(context, launch, channel),
         Kernel::Product(product) => super::product::emit(context, launch, product),
-        Kernel::Loop(_) => Emission {
-            text: String::new(),
-            launch: KernelLaunch {
-                kernel: launch.name.clone(),
-                family: rnnc_runtime::manifest::Family::Loop,
-                equations: vec![],
-                after: vec![],
-                arguments: vec![],
-                block: 1,
-                shared: 0,
-                cooperative: true,
-                grid: rnnc_runtime::manifest::Grid::Groups {
-                    batch_tile: 1,
-                    blocks: 1,
-                },
-            },
-            workspaces: vec![],
-        },
+        Kernel::Loop(looped) => dense_loop::emit(context, launch, looped),
     }
 }
 

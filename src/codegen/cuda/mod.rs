@@ -1,6 +1,7 @@
 //! CUDA text. A kernel's skeleton is a template; what it computes is printed here, statement by statement.
 
 pub mod channel;
+pub mod dense_loop;
 pub mod expr;
 mod file;
 mod header;

@@ -13,6 +13,7 @@ impl Pointers {
     /// Names every buffer of a plan.
     pub fn of(plan: &Plan) -> Pointers {
         let mut names = Names::kernel();
+        names.reserve(super::dense_loop::own_names());
         let names = plan
             .buffers
             .iter()

@@ -25,6 +25,9 @@ const FILES: &[(For, &str)] = &[
     (For::Any, include_str!("prelude/math.cu")),
     (For::Any, include_str!("prelude/math_fast.cu")),
     (For::Any, include_str!("prelude/lanes.cu")),
+    (For::Any, include_str!("prelude/dots.cu")),
+    (For::Any, include_str!("prelude/folds.cu")),
+    (For::Any, include_str!("prelude/exchange.cu")),
 ];
 
 /// A function, type or macro.

@@ -20,6 +20,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("product.cu", include_str!("../../../templates/product.cu")),
     ("channel.cu", include_str!("../../../templates/channel.cu")),
     ("channel_ahead.cu", include_str!("../../../templates/channel_ahead.cu")),
+    ("loop.cu", include_str!("../../../templates/loop.cu")),
 ];
 
 /// The text of a view.

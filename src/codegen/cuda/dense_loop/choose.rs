@@ -3,9 +3,9 @@
 //! The model's constants are latencies and rates of data-centre cards; it ranks shapes, it does not predict times.
 
 use super::dots::{DotGroup, WeightPlace};
-use super::layout::{Layout, Memory, PhaseLayout, WORD};
+use super::layout::{Layout, PhaseLayout, WORD};
 use super::machine::Machine;
-use super::places::Shape;
+use super::places::{Memory, Shape};
 use rnnc_runtime::plan::{Loop, Plan, Slot};
 
 /// From publishing a word to having received those of all others, through the L2 cache.
@@ -25,21 +25,23 @@ const CACHE_RATE: u64 = 3000;
 /// Multiplications and additions a cycle of one multiprocessor.
 const FMA_RATE: u64 = 128;
 
-/// The layout of least cost for runs of about `batch` sequences; none if nothing fits.
-pub fn choose(plan: &Plan, looped: &Loop, machine: &Machine, batch: usize) -> Option<Layout> {
-    let mut best: Option<(u64, Layout)> = None;
-    for shape in shapes(looped, machine, batch) {
-        let Some(layout) = Layout::new(plan, looped, shape, machine) else {
-            continue;
-        };
-        let cost = cost(looped, &layout, machine, batch);
-        // Of equal ones the first stays: the one with fewest blocks.
-        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, layout));
-        }
-    }
-    best.map(|(_, layout)| layout)
+/// The layout of least cost for runs of about `batch` sequences.
+pub fn choose(plan: &Plan, looped: &Loop, machine: &Machine, batch: usize) -> Layout {
+    let layouts = shapes(looped, machine, batch).into_iter().map(|shape| {
+        let layout = Layout::new(plan, looped, shape, machine);
+        (cost(looped, &layout, machine, batch), layout)
+    });
+    // Of equal ones the first stays: the one with fewest blocks.
+    let best = layouts.reduce(|a, b| if b.0 < a.0 { b } else { a });
+    best.map_or_else(|| Layout::new(plan, looped, ONE, machine), |(_, layout)| layout)
 }
+
+/// One block of one warp.
+const ONE: Shape = Shape {
+    blocks: 1,
+    warps: 1,
+    sequences: 1,
+};
 
 /// Shapes worth trying: numbers of blocks that give a block fewer units than any smaller number does.
 fn shapes(looped: &Loop, machine: &Machine, batch: usize) -> Vec<Shape> {
@@ -69,7 +71,9 @@ fn shapes(looped: &Loop, machine: &Machine, batch: usize) -> Vec<Shape> {
 fn cost(looped: &Loop, layout: &Layout, machine: &Machine, batch: usize) -> u64 {
     let tiles = batch.div_ceil(layout.shape.sequences);
     let groups = (machine.sms / layout.shape.blocks).min(tiles).max(1);
-    let frame: u64 = (0..layout.phases.len()).map(|p| phase_cost(looped, layout, p, groups)).sum();
+    let frame: u64 = (0..layout.phases.len())
+        .map(|p| phase_cost(looped, layout, p, groups))
+        .sum();
     frame * tiles.div_ceil(groups) as u64
 }
 
@@ -111,7 +115,9 @@ fn fold_steps(looped: &Loop, phase: &PhaseLayout, number: usize, shape: Shape) -
     };
     let common: usize = phase.common.iter().map(|(p, s)| steps(*p, *s) * shape.sequences).sum();
     let own = phase.parts.iter().enumerate();
-    let own: usize = own.map(|(p, l)| l.folds.iter().map(|s| steps(p, *s) * l.slice.items).sum::<usize>()).sum();
+    let own: usize = own
+        .map(|(p, l)| l.folds.iter().map(|s| steps(p, *s) * l.slice.items).sum::<usize>())
+        .sum();
     (common.div_ceil(shape.warps) + own) as u64
 }
 

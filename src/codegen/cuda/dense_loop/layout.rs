@@ -3,9 +3,9 @@
 
 use super::dots::{self, DotGroup, WeightPlace};
 use super::machine::Machine;
-use super::places::{Bump, Shape, Slice};
+use super::places::{Memory, Places, Shape, Slice};
 use super::slots;
-use rnnc_runtime::plan::{Elem, Frame, Index, Loop, LoopPart, Phase, Plan, Slot};
+use rnnc_runtime::plan::{Elem, Index, Loop, LoopPart, Phase, Plan, Slot};
 
 /// Payload words of one exchanged word; the fourth is the epoch.
 pub const PAYLOAD: usize = 3;
@@ -22,6 +22,9 @@ const WORKING: usize = 72;
 /// Loads that a thread keeps ahead of time, at most.
 const KEPT_LOADS: usize = 32;
 
+/// Rounds over a thread's items that are unrolled, so that each may keep numbers in registers.
+pub const UNROLLED: usize = 4;
+
 /// Numbers of non-shared values that a thread keeps in registers, at most.
 const OWN_REGISTERS: usize = 24;
 
@@ -36,15 +39,15 @@ pub struct Layout {
     pub rings: Vec<Ring>,
     /// One a phase.
     pub phases: Vec<PhaseLayout>,
-    /// Byte offset of the warps' areas for slots.
-    pub sums: usize,
+    /// The warps' areas for the results of slots.
+    pub sums: Memory,
     /// Floats of one area.
     pub area: usize,
-    /// Byte offset of the slots with one value for all units.
-    pub common: usize,
+    /// Results of the slots with one value for all units.
+    pub common: Memory,
     /// Bytes of shared memory of a block.
     pub shared: usize,
-    /// Floats of global memory that a block uses for rings that do not fit.
+    /// Bytes of global memory that a block uses for what does not fit.
     pub scratch: usize,
     /// Words that a block publishes in the phase with most of them; 0 if nothing is exchanged.
     pub words: usize,
@@ -66,9 +69,9 @@ pub enum ValuePlace {
     },
     /// In registers of the thread that sets it, one a round and frame.
     Registers,
-    /// In shared memory, read and written by the thread that sets it only: number `(frame slot * rounds + round) *
-    /// threads + thread` of the floats from this byte offset on.
-    Block(usize),
+    /// In memory of the block, read and written by the thread that sets it only: number `(frame slot * rounds + round) *
+    /// threads + thread` of the floats there.
+    Block(Memory),
 }
 
 /// The frames of the values that one phase sets and all blocks receive.
@@ -82,15 +85,6 @@ pub struct Ring {
     pub frame: usize,
     /// Where.
     pub memory: Memory,
-}
-
-/// Where a ring is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// Byte offset in shared memory.
-    Shared(usize),
-    /// Float offset in the block's scratch.
-    Scratch(usize),
 }
 
 /// One phase.
@@ -151,17 +145,18 @@ pub struct Payload {
 }
 
 impl Layout {
-    /// Lays a loop out for blocks of this shape; none if it does not fit.
-    pub fn new(plan: &Plan, looped: &Loop, shape: Shape, machine: &Machine) -> Option<Layout> {
+    /// Lays a loop out for blocks of this shape. What does not fit into shared memory is placed in global memory, so
+    /// there always is a layout.
+    pub fn new(plan: &Plan, looped: &Loop, shape: Shape, machine: &Machine) -> Layout {
         let mut layout = Layout::without_places(plan, looped, shape);
-        let mut bump = Bump::default();
-        layout.place_slots(&mut bump);
-        layout.place_values(looped, &mut bump);
-        layout.place_rings(machine, &mut bump);
+        let mut places = Places::new(machine.shared);
+        layout.place_slots(&mut places);
+        layout.place_values(looped, &mut places);
         layout.place_loads(looped);
-        layout.place_weights(machine, &mut bump);
-        layout.shared = bump.used();
-        (layout.shared <= machine.shared).then_some(layout)
+        layout.place_weights(&mut places);
+        layout.shared = places.shared.used();
+        layout.scratch = places.scratch.used();
+        layout
     }
 
     /// Who computes what, but nothing has an address.
@@ -176,9 +171,9 @@ impl Layout {
             values: vec![ValuePlace::Registers; looped.values.len()],
             rings: Vec::new(),
             phases,
-            sums: 0,
+            sums: Memory::Shared(0),
             area: 0,
-            common: 0,
+            common: Memory::Shared(0),
             shared: 0,
             scratch: 0,
             words: 0,
@@ -187,19 +182,19 @@ impl Layout {
     }
 
     /// Results of slots: each warp an area of its own, and one area for what is common.
-    fn place_slots(&mut self, bump: &mut Bump) {
+    fn place_slots(&mut self, places: &mut Places) {
         let mut common = 0;
         for phase in &mut self.phases {
             let (area, shared) = phase.place_slots(self.shape.sequences);
             self.area = self.area.max(area);
             common = common.max(shared);
         }
-        self.sums = bump.take(self.shape.warps * self.area * 4);
-        self.common = bump.take(common * 4);
+        self.sums = places.take(self.shape.warps * self.area * 4);
+        self.common = places.take(common * 4);
     }
 
     /// Values that all units read get rows of rings, the others registers, or shared memory where they are many.
-    fn place_values(&mut self, looped: &Loop, bump: &mut Bump) {
+    fn place_values(&mut self, looped: &Loop, places: &mut Places) {
         let gathered = gathered(looped);
         let mut own = 0;
         for (p, phase) in looped.phases.iter().enumerate() {
@@ -210,18 +205,26 @@ impl Layout {
                     let numbers = layout.slice.rounds * (window + 1);
                     self.values[*value] = if gathered[*value] {
                         let row = self.row_length(*value, layout.slice);
-                        ring.push(*value, layout.slice, window, row, self.shape.sequences, self.rings.len())
-                    } else if own + numbers <= OWN_REGISTERS {
+                        ring.push(
+                            *value,
+                            layout.slice,
+                            window,
+                            row,
+                            self.shape.sequences,
+                            self.rings.len(),
+                        )
+                    } else if layout.slice.rounds <= UNROLLED && own + numbers <= OWN_REGISTERS {
                         own += numbers;
                         ValuePlace::Registers
                     } else {
-                        ValuePlace::Block(bump.take(numbers * self.shape.threads() * 4))
+                        ValuePlace::Block(places.take(numbers * self.shape.threads() * 4))
                     };
                 }
             }
             if !ring.payloads.is_empty() {
                 self.phases[p].exchange = Some(ring.exchange(self.rings.len()));
-                self.rings.push(ring.ring(p));
+                let bytes = ring.slots * ring.frame * 4;
+                self.rings.push(ring.ring(p, places.take(bytes)));
             }
         }
         self.registers += own;
@@ -248,26 +251,13 @@ impl Layout {
         self.phases.iter().flat_map(|p| &p.parts).flat_map(|p| &p.dots)
     }
 
-    fn place_rings(&mut self, machine: &Machine, bump: &mut Bump) {
-        for ring in &mut self.rings {
-            let floats = ring.slots * ring.frame;
-            ring.memory = if bump.after(floats * 4) <= machine.shared {
-                Memory::Shared(bump.take(floats * 4))
-            } else {
-                let at = self.scratch;
-                self.scratch = (at + floats).next_multiple_of(4);
-                Memory::Scratch(at)
-            };
-        }
-    }
-
     /// Loads that bodies make are kept one frame ahead, as long as registers are left for them.
     fn place_loads(&mut self, looped: &Loop) {
         let mut kept = 0;
         for (phase, layout) in looped.phases.iter().zip(&mut self.phases) {
             for (part, layout) in phase.parts.iter().zip(&mut layout.parts) {
                 let numbers = slots::loads(&part.body).count() * layout.slice.rounds;
-                layout.kept = kept + numbers <= KEPT_LOADS;
+                layout.kept = layout.slice.rounds <= UNROLLED && kept + numbers <= KEPT_LOADS;
                 kept += if layout.kept { numbers } else { 0 };
             }
         }
@@ -275,7 +265,7 @@ impl Layout {
     }
 
     /// Weights go to registers while there are some, then to shared memory; what does not fit is read in every frame.
-    fn place_weights(&mut self, machine: &Machine, bump: &mut Bump) {
+    fn place_weights(&mut self, places: &mut Places) {
         let shape = self.shape;
         let exchange = if self.words > 0 { IN_FLIGHT * 4 } else { 0 };
         let sums = |d: &DotGroup| d.sums(shape.sequences) + d.tile.vector * (shape.sequences + 1);
@@ -290,8 +280,8 @@ impl Layout {
                     if group.elem == Elem::F32 && self.registers + kept <= most {
                         self.registers += kept;
                         group.weights = WeightPlace::Registers;
-                    } else if bump.after(bytes) <= machine.shared {
-                        group.weights = WeightPlace::Shared(bump.take(bytes));
+                    } else if let Some(at) = places.take_shared(bytes) {
+                        group.weights = WeightPlace::Shared(at);
                     } else {
                         group.make_global(part.slice, shape);
                     }
@@ -305,6 +295,11 @@ impl Layout {
         2 * self.shape.blocks * self.words * WORD
     }
 
+    /// Bytes of global memory that a group needs: its words, then the scratch of its blocks.
+    pub fn group_bytes(&self) -> usize {
+        (self.word_bytes() + self.shape.blocks * self.scratch).next_multiple_of(256)
+    }
+
     /// Exchanges of a frame.
     pub fn exchanges(&self) -> usize {
         if self.shape.blocks == 1 {
@@ -316,7 +311,11 @@ impl Layout {
 
 impl PhaseLayout {
     fn new(plan: &Plan, looped: &Loop, phase: &Phase, shape: Shape) -> PhaseLayout {
-        let parts = phase.parts.iter().map(|part| PartLayout::new(plan, looped, part, shape)).collect();
+        let parts = phase
+            .parts
+            .iter()
+            .map(|part| PartLayout::new(plan, looped, part, shape))
+            .collect();
         let common = phase.parts.iter().enumerate().flat_map(|(p, part)| {
             let slots = part.slots.iter().enumerate().filter(|(_, s)| slots::is_common(s));
             slots.map(move |(s, _)| (p, s))
@@ -335,7 +334,12 @@ impl PhaseLayout {
         }
         let mut area = 0;
         for part in &mut self.parts {
-            let own: Vec<usize> = part.dots.iter().flat_map(|d| d.slots.clone()).chain(part.folds.clone()).collect();
+            let own: Vec<usize> = part
+                .dots
+                .iter()
+                .flat_map(|d| d.slots.clone())
+                .chain(part.folds.clone())
+                .collect();
             for slot in own {
                 part.slots[slot] = SlotPlace::Own(area);
                 area += part.slice.items;
@@ -349,7 +353,12 @@ impl PartLayout {
     fn new(plan: &Plan, looped: &Loop, part: &LoopPart, shape: Shape) -> PartLayout {
         let slice = Slice::new(part.units, shape);
         let is_fold = |s: &Slot| matches!(s, Slot::Fold { .. }) && !slots::is_common(s);
-        let folds = part.slots.iter().enumerate().filter(|(_, s)| is_fold(s)).map(|(i, _)| i);
+        let folds = part
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| is_fold(s))
+            .map(|(i, _)| i);
         PartLayout {
             slice,
             dots: dots::group(plan, looped, part, slice, shape),
@@ -391,12 +400,12 @@ impl RingBuilder {
         ValuePlace::Gathered { ring, offset, row }
     }
 
-    fn ring(&self, phase: usize) -> Ring {
+    fn ring(&self, phase: usize, memory: Memory) -> Ring {
         Ring {
             phase,
             slots: self.slots,
             frame: self.frame,
-            memory: Memory::Shared(0),
+            memory,
         }
     }
 
@@ -423,9 +432,4 @@ pub fn gathered(looped: &Loop) -> Vec<bool> {
         }
     }
     all
-}
-
-/// Whether a load changes from frame to frame.
-pub fn is_frame(frame: Frame) -> bool {
-    matches!(frame, Frame::At { .. })
 }

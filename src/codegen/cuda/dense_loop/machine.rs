@@ -50,7 +50,10 @@ mod tests {
     #[test]
     fn limits_of_architectures() {
         let shared = |sm| Machine::new(sm, None).shared / 1024;
-        assert_eq!([75, 80, 86, 89, 90, 100, 120].map(shared), [64, 163, 99, 99, 227, 227, 99]);
+        assert_eq!(
+            [75, 80, 86, 89, 90, 100, 120].map(shared),
+            [64, 163, 99, 99, 227, 227, 99]
+        );
         assert_eq!(Machine::new(90, Some(132)).sms, 132);
     }
 

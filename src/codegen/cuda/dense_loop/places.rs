@@ -1,7 +1,9 @@
 //! The shape of a loop's blocks, and how units are divided over them.
 
+use serde::{Deserialize, Serialize};
+
 /// How many blocks hold one copy of the weights, how many warps a block has, how many sequences are computed at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// Blocks of a group.
     pub blocks: usize,
@@ -65,14 +67,59 @@ impl Bump {
         at
     }
 
-    /// What `take` would make of [`Bump::used`].
-    pub fn after(&self, bytes: usize) -> usize {
-        (self.used + bytes).next_multiple_of(16)
-    }
-
     /// Bytes handed out.
     pub fn used(&self) -> usize {
         self.used
+    }
+}
+
+/// Where something is: a byte offset, a multiple of 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// In the block's shared memory.
+    Shared(usize),
+    /// In the block's part of global memory.
+    Scratch(usize),
+}
+
+/// Hands out memory of a block: shared as long as there is some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Shared memory.
+    pub shared: Bump,
+    /// Global memory.
+    pub scratch: Bump,
+    /// Bytes of shared memory that there are.
+    limit: usize,
+}
+
+impl Places {
+    /// Nothing is taken yet.
+    pub fn new(limit: usize) -> Places {
+        Places {
+            shared: Bump::default(),
+            scratch: Bump::default(),
+            limit,
+        }
+    }
+
+    /// So many bytes of shared memory, if there are.
+    pub fn take_shared(&mut self, bytes: usize) -> Option<usize> {
+        let mut trial = self.shared;
+        let at = trial.take(bytes);
+        let fits = trial.used() <= self.limit;
+        if fits {
+            self.shared = trial;
+        }
+        fits.then_some(at)
+    }
+
+    /// So many bytes, of shared memory if possible.
+    pub fn take(&mut self, bytes: usize) -> Memory {
+        match self.take_shared(bytes) {
+            Some(at) => Memory::Shared(at),
+            None => Memory::Scratch(self.scratch.take(bytes)),
+        }
     }
 }
 
@@ -109,6 +156,19 @@ mod tests {
     fn memory_is_aligned() {
         let mut bump = Bump::default();
         assert_eq!([bump.take(4), bump.take(17), bump.take(0)], [0, 16, 48]);
-        assert_eq!((bump.used(), bump.after(1)), (48, 64));
+        assert_eq!(bump.used(), 48);
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_to_scratch() {
+        let mut places = Places::new(64);
+        let got = [48, 32, 16, 1].map(|bytes| places.take(bytes));
+        let expected = [
+            Memory::Shared(0),
+            Memory::Scratch(0),
+            Memory::Shared(48),
+            Memory::Scratch(32),
+        ];
+        assert_eq!(got, expected);
     }
 }

@@ -10,7 +10,7 @@ pub fn is_common(slot: &Slot) -> bool {
             value_index,
             ..
         } => !weight_index.uses(0) && !value_index.uses(0),
-        Slot::Fold { body, .. } => !body.steps.iter().any(|s| indices(s).any(|i| i.uses(0))),
+        Slot::Fold { body, .. } => !body.steps.iter().any(|s| indices(s).iter().any(|i| i.uses(0))),
     }
 }
 
@@ -39,21 +39,23 @@ pub fn body_reads(body: &Body) -> impl Iterator<Item = Read<'_>> {
 
 /// The values that a part's slots read.
 pub fn slot_reads(part: &LoopPart) -> impl Iterator<Item = Read<'_>> {
-    part.slots.iter().flat_map(|slot| -> Box<dyn Iterator<Item = Read<'_>>> {
-        match slot {
-            Slot::Dot {
-                value,
-                delay,
-                value_index,
-                ..
-            } => Box::new(std::iter::once(Read {
-                value: *value,
-                delay: *delay,
-                index: value_index,
-            })),
-            Slot::Fold { body, .. } => Box::new(body_reads(body)),
-        }
-    })
+    part.slots
+        .iter()
+        .flat_map(|slot| -> Box<dyn Iterator<Item = Read<'_>>> {
+            match slot {
+                Slot::Dot {
+                    value,
+                    delay,
+                    value_index,
+                    ..
+                } => Box::new(std::iter::once(Read {
+                    value: *value,
+                    delay: *delay,
+                    index: value_index,
+                })),
+                Slot::Fold { body, .. } => Box::new(body_reads(body)),
+            }
+        })
 }
 
 /// The loads of a body.
@@ -64,14 +66,16 @@ pub fn loads(body: &Body) -> impl Iterator<Item = (usize, &Load)> {
     })
 }
 
-fn indices(step: &Step) -> Box<dyn Iterator<Item = &Index> + '_> {
-    let of_guards = |guards: &'_ [Guard]| guards.iter().map(|g| &g.index).collect::<Vec<_>>();
-    match step {
-        Step::Load(load) => Box::new(std::iter::once(&load.index).chain(of_guards(&load.guards))),
-        Step::Number(index) | Step::Gather { index, .. } | Step::Value { index, .. } => {
-            Box::new(std::iter::once(index))
-        }
-        Step::Inside(guards) => Box::new(of_guards(guards).into_iter()),
-        _ => Box::new(std::iter::empty()),
-    }
+fn indices(step: &Step) -> Vec<&Index> {
+    let guards: &[Guard] = match step {
+        Step::Load(load) => &load.guards,
+        Step::Inside(guards) => guards,
+        _ => &[],
+    };
+    let own = match step {
+        Step::Load(load) => Some(&load.index),
+        Step::Number(index) | Step::Gather { index, .. } | Step::Value { index, .. } => Some(index),
+        _ => None,
+    };
+    own.into_iter().chain(guards.iter().map(|g| &g.index)).collect()
 }
