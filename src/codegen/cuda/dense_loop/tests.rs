@@ -176,7 +176,7 @@ fn weights_stay_where_there_is_room() {
         layout.dots().next().unwrap().weights
     };
     assert_eq!(place(64, 90), WeightPlace::Registers);
-    assert!(matches!(place(24, 90), WeightPlace::Shared(_)));
+    assert!(matches!(place(28, 90), WeightPlace::Shared(_)));
     assert_eq!(place(24, 75), WeightPlace::Global);
 }
 
