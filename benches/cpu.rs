@@ -37,7 +37,10 @@ fn main() -> Result<(), Failure> {
             Ok(peer) => println!("\n{threads} thread(s), NumPy {}", peer.version),
             Err(reason) => println!("\n{threads} thread(s)\nTHE COMPARISON IS SKIPPED: no NumPy ({reason})"),
         }
-        println!("{:>18} {:>10} {:>10} {:>8}", "T x B x I x H", "rnnc ms", "NumPy ms", "ratio");
+        println!(
+            "{:>18} {:>10} {:>10} {:>8}",
+            "T x B x I x H", "rnnc ms", "NumPy ms", "ratio"
+        );
         for shape in SHAPES {
             compare(shape, threads, peer.as_mut().ok())?;
         }
@@ -68,7 +71,12 @@ fn compare(shape: [usize; 4], threads: usize, mut peer: Option<&mut Peer>) -> Re
         None => println!("{name:>18} {:>10.2}", ours * 1e3),
         Some(theirs) => {
             let slow = if theirs / ours < LEAST { "  TOO SLOW" } else { "" };
-            println!("{name:>18} {:>10.2} {:>10.2} {:>8.2}{slow}", ours * 1e3, theirs * 1e3, theirs / ours);
+            println!(
+                "{name:>18} {:>10.2} {:>10.2} {:>8.2}{slow}",
+                ours * 1e3,
+                theirs * 1e3,
+                theirs / ours
+            );
         }
     }
     Ok(())
@@ -82,7 +90,10 @@ fn median(times: &[f64]) -> f64 {
 
 fn lstm(inputs: usize, units: usize) -> Result<Plan, Failure> {
     let source = include_bytes!("../examples/cells/lstm.rnn");
-    let choice = Choice { cell: None, stem: Some("lstm".into()) };
+    let choice = Choice {
+        cell: None,
+        stem: Some("lstm".into()),
+    };
     let dims = BTreeMap::from([("I".into(), inputs as i64), ("H".into(), units as i64)]);
     let planned = driver::plan(source, &choice, &dims, Elem::F32).map_err(|d| format!("{d:?}"))?;
     Ok(planned.plan)
@@ -96,7 +107,9 @@ fn numbers(plan: &Plan, frames: usize, batch: usize, role: &Role) -> BTreeMap<Bu
         (state >> 8) as f32 / (1 << 24) as f32 * 0.4 - 0.2
     };
     let buffers = plan.ids().filter(|(_, b)| b.role == *role);
-    buffers.map(|(id, b)| (id, Data::F32((0..b.len(frames, batch)).map(|_| next()).collect()))).collect()
+    buffers
+        .map(|(id, b)| (id, Data::F32((0..b.len(frames, batch)).map(|_| next()).collect())))
+        .collect()
 }
 
 /// A Python process that times passes on request.
@@ -115,13 +128,22 @@ impl Peer {
         for library in ["OPENBLAS", "OMP", "MKL"] {
             command.env(format!("{library}_NUM_THREADS"), threads.to_string());
         }
-        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut process = command.spawn()?;
         let (requests, answers) = (process.stdin.take(), process.stdout.take());
         let (Some(requests), Some(answers)) = (requests, answers) else {
             return Err("no pipes".into());
         };
-        let mut peer = Peer { process, requests, answers: BufReader::new(answers), version: String::new() };
+        let mut peer = Peer {
+            process,
+            requests,
+            answers: BufReader::new(answers),
+            version: String::new(),
+        };
         let line = peer.line()?;
         let version = line.strip_prefix("ready ").ok_or("NumPy is not installed")?;
         peer.version = version.to_owned();

@@ -171,13 +171,14 @@ fn values_of_the_own_unit_are_not_exchanged() {
 #[test]
 fn weights_stay_where_there_is_room() {
     let (plan, looped) = gated(512, 4, 1);
-    let place = |blocks, sm| {
-        let layout = Layout::new(&plan, &looped, shape(blocks, 8, 4), &Machine::new(sm, None));
+    let place = |blocks, warps, sm| {
+        let layout = Layout::new(&plan, &looped, shape(blocks, warps, 1), &Machine::new(sm, None));
         layout.dots().next().unwrap().weights
     };
-    assert_eq!(place(64, 90), WeightPlace::Registers);
-    assert!(matches!(place(28, 90), WeightPlace::Shared(_)));
-    assert_eq!(place(24, 75), WeightPlace::Global);
+    assert_eq!(place(64, 8, 90), WeightPlace::Registers);
+    // Few threads have few registers, but a block of them has all the shared memory.
+    assert!(matches!(place(32, 2, 90), WeightPlace::Shared(_)));
+    assert_eq!(place(24, 8, 75), WeightPlace::Global);
 }
 
 /// A long window does not fit into the shared memory of one block.
