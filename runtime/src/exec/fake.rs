@@ -18,6 +18,16 @@ impl Memory {
         self.0.lock().unwrap()
     }
 
+    /// The first so many bytes.
+    pub(super) fn read(&self, count: usize) -> Vec<u8> {
+        self.bytes()[..count].to_vec()
+    }
+
+    /// From the start on.
+    pub(super) fn write(&self, bytes: &[u8]) {
+        self.bytes()[..bytes.len()].copy_from_slice(bytes);
+    }
+
     pub(super) fn get(&self, at: usize) -> f32 {
         f32::from_bits(self.word(at))
     }
@@ -37,6 +47,9 @@ impl Memory {
 
 /// A kernel: what all its blocks do together.
 pub(super) type Kernel = fn(&Call<'_>);
+
+/// A kernel that remembers things.
+pub(super) type Closure = Box<dyn Fn(&Call<'_>) + Send>;
 
 /// A launch as a kernel sees it.
 pub(super) struct Call<'a> {
@@ -72,7 +85,7 @@ pub(super) type Log = Arc<Mutex<Vec<String>>>;
 
 /// The device.
 pub(super) struct Fake {
-    kernels: BTreeMap<&'static str, Kernel>,
+    kernels: BTreeMap<String, Closure>,
     limits: Limits,
     /// Blocks that fit at once.
     resident: u64,
@@ -82,10 +95,15 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    pub(super) fn new(resident: u64, kernels: &[(&'static str, Kernel)]) -> (Fake, Log) {
+    pub(super) fn new(resident: u64, kernels: &[(&str, Kernel)]) -> (Fake, Log) {
+        let boxed = |(name, kernel): &(&str, Kernel)| ((*name).to_owned(), Box::new(*kernel) as Closure);
+        Fake::with(resident, kernels.iter().map(boxed).collect())
+    }
+
+    pub(super) fn with(resident: u64, kernels: BTreeMap<String, Closure>) -> (Fake, Log) {
         let log = Log::default();
         let fake = Fake {
-            kernels: kernels.iter().copied().collect(),
+            kernels,
             limits: Limits {
                 product: "fake".to_owned(),
                 arch: "sm_90".to_owned(),
@@ -109,7 +127,7 @@ impl Fake {
 impl Gpu for Fake {
     type Memory = Memory;
     type Module = ();
-    type Function = &'static str;
+    type Function = String;
 
     fn name(&self) -> String {
         "fake:0".to_owned()
@@ -165,23 +183,18 @@ impl Gpu for Fake {
         Ok(())
     }
 
-    fn function(&mut self, _module: &(), name: &str, _shared: u32) -> Result<&'static str, RunError> {
+    fn function(&mut self, _module: &(), name: &str, _shared: u32) -> Result<String, RunError> {
         let known = self.kernels.keys().find(|k| **k == name);
         known
-            .copied()
+            .cloned()
             .ok_or_else(|| RunError::Device(format!("no kernel {name}")))
     }
 
-    fn resident(&mut self, _function: &&'static str, _block: u32, _shared: u32) -> Result<u64, RunError> {
+    fn resident(&mut self, _function: &String, _block: u32, _shared: u32) -> Result<u64, RunError> {
         Ok(self.resident)
     }
 
-    fn launch(
-        &mut self,
-        function: &&'static str,
-        shape: LaunchShape,
-        arguments: &[Arg<'_, Memory>],
-    ) -> Result<(), RunError> {
+    fn launch(&mut self, function: &String, shape: LaunchShape, arguments: &[Arg<'_, Memory>]) -> Result<(), RunError> {
         self.note(format!("launch {function} {}x{}", shape.grid, shape.block));
         if shape.cooperative {
             assert!(u64::from(shape.grid) <= self.resident);

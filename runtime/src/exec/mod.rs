@@ -16,6 +16,8 @@ mod signature;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,18 @@ pub fn interpret(plan: &Plan, frames: usize, batch: usize, given: &Values) -> Va
     wanted.map(|(id, _)| (id, run.memory[id.0 as usize].clone())).collect()
 }
 
+/// Runs one launch of the plan on the contents of all its buffers.
+pub fn interpret_launch(plan: &Plan, launch: &Launch, frames: usize, batch: usize, memory: &mut Vec<Vec<f64>>) {
+    let mut run = Run {
+        plan,
+        frames,
+        batch,
+        memory: std::mem::take(memory),
+    };
+    run.launch(launch);
+    *memory = run.memory;
+}
+
 struct Run<'a> {
     plan: &'a Plan,
     frames: usize,
