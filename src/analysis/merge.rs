@@ -54,21 +54,14 @@ pub(super) fn absorb(known: &mut Term, term: Term, labels: &Labels) {
     known.reads = reads.into_iter().take(MAX_READS).collect();
 }
 
-/// One inexact term for all that move, and one for all that do not. The source kept is the first; its structure is
-/// given up anyway.
+/// One inexact term for all. The source kept is the first; its structure is given up anyway.
 pub(super) fn collapse(terms: Vec<Term>, labels: &Labels) -> Vec<Term> {
-    let (moving, fixed): (Vec<Term>, Vec<Term>) = terms.into_iter().partition(|t| t.source.is_some());
-    [moving, fixed]
-        .into_iter()
-        .filter_map(|group| fold(group, labels))
-        .collect()
-}
-
-fn fold(group: Vec<Term>, labels: &Labels) -> Option<Term> {
-    let mut terms = group.into_iter().map(Term::inexact);
-    let first = terms.next()?;
-    Some(terms.fold(first, |mut sum, term| {
-        absorb(&mut sum, term, labels);
-        sum
-    }))
+    let mut terms = terms.into_iter().map(Term::inexact);
+    let sum = terms.next().map(|first| {
+        terms.fold(first, |mut sum, term| {
+            absorb(&mut sum, term, labels);
+            sum
+        })
+    });
+    sum.into_iter().collect()
 }

@@ -12,6 +12,7 @@ pub(crate) mod express;
 mod interpret;
 mod judge;
 mod merge;
+mod operations;
 mod phases;
 mod reason;
 pub mod report;

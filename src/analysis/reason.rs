@@ -96,7 +96,7 @@ fn coefficient_text(subject: &Subject, normal: &Normal, verdict: &Linear) -> Str
         }
     }
     let coefficient = match names.as_slice() {
-        [] if verdict.coefficient_axes.is_empty() => return "nothing scales it".to_owned(),
+        [] if verdict.coefficient_axes.is_empty() => return "no other value scales it".to_owned(),
         [] => "coefficient".to_owned(),
         [one] => format!("coefficient {one}"),
         many => format!("coefficients from {}", listed(many)),
