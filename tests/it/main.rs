@@ -4,7 +4,6 @@
 
 mod cli;
 mod corpora;
-mod corpus;
 mod cpu;
 #[path = "../support/cuda_shim/mod.rs"]
 mod cuda_shim;
@@ -15,6 +14,7 @@ mod golden;
 mod grammar;
 mod host;
 mod layering;
+mod lowering;
 mod meaning;
 mod pages;
 mod structure;
