@@ -21,7 +21,8 @@ pub struct Buffers {
     names: BTreeSet<(u8, String)>,
 }
 
-/// Makes them. `elem` is how reals are stored; windows and what the prologue makes stay in f32.
+/// Makes them. `elem` is how reals are stored; windows of what is computed, and what the
+/// prologue makes, stay in f32.
 pub fn buffers(fusion: &Fusion<'_>, elem: Elem) -> Buffers {
     let (graph, shapes) = (fusion.graph, fusion.shapes);
     let mut made = Buffers {
@@ -36,7 +37,9 @@ pub fn buffers(fusion: &Fusion<'_>, elem: Elem) -> Buffers {
         made.given(graph, shapes, *id, elem);
     }
     for id in graph.states() {
-        made.windows(graph, shapes, id);
+        // What is read of an input before its first frame is stored like the input, whose end becomes the next window.
+        let elem = if fusion.input_of(id).is_some() { elem } else { Elem::F32 };
+        made.windows(graph, shapes, id, elem);
     }
     for output in &graph.outputs {
         let buffer = made.add(&output.name, Role::Output, Scope::Frame, shapes.of(output.node), elem);
@@ -106,13 +109,13 @@ impl Buffers {
         self.value.insert(id, buffer);
     }
 
-    fn windows(&mut self, graph: &Graph, shapes: &Shapes, id: NodeId) {
+    fn windows(&mut self, graph: &Graph, shapes: &Shapes, id: NodeId, elem: Elem) {
         let node = graph.node(id);
         let Op::State { window } = node.op else { return };
         let elem = if matches!(node.ty.scalar, Scalar::Index(_)) {
             Elem::I32
         } else {
-            Elem::F32
+            elem
         };
         let scope = Scope::Window(window.max(1) as usize);
         let fill = Role::Initial(Initial::Fill(0.0)); // a default of its own is set where it is made

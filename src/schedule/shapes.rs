@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 
 /// The most elements an axis may have.
 const MAX_AXIS: i64 = 1 << 31;
+/// The most elements a tensor may have: its bytes are counted in 63 bits.
+const MAX_ELEMENTS: i64 = 1 << 60;
+/// The longest delay: kernels hold a line for each frame that they keep.
+const MAX_WINDOW: u32 = 4096;
 /// The largest range of an index: indices travel as f32, which holds whole numbers exactly up to here.
 const MAX_INDEX: i64 = 1 << 24;
 
@@ -49,11 +53,19 @@ impl Shapes {
             let n = self.positive(axis, node.span, MAX_AXIS)?;
             elements = elements
                 .checked_mul(n)
-                .ok_or_else(|| overflow(&node.ty.to_string(), node.span, "2^63 elements"))?;
+                .filter(|all| *all <= MAX_ELEMENTS)
+                .ok_or_else(|| overflow(&node.ty.to_string(), node.span, "2^60 elements"))?;
             extents.push(n as usize);
         }
         if let Scalar::Index(rows) = &node.ty.scalar {
             self.positive(rows, node.span, MAX_INDEX)?;
+        }
+        if let Op::State { window } = node.op
+            && window > MAX_WINDOW
+        {
+            let name = graph.label(id);
+            let message = format!("{name} is read with a delay of {window} frames; at most {MAX_WINDOW} can be kept");
+            return Err(Box::new(Diagnostic::new(Code::TooLarge, message, node.span)));
         }
         if let Op::SizeValue(size) = &node.op {
             size.eval(&self.dims)

@@ -10,6 +10,7 @@ mod cuda_shim;
 mod dense_loop;
 mod emitted;
 mod emulated;
+mod fuzz;
 mod golden;
 mod grammar;
 mod host;

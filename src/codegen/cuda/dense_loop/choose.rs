@@ -47,10 +47,9 @@ const ONE: Shape = Shape {
 fn shapes(looped: &Loop, machine: &Machine, batch: usize) -> Vec<Shape> {
     let parts = looped.phases.iter().flat_map(|p| &p.parts);
     let units = parts.map(|p| p.units).max().unwrap_or(1);
-    let mut blocks: Vec<usize> = (1..=units).map(|per_block| units.div_ceil(per_block)).collect();
+    // As many blocks as there are when each takes ceil(units / b) units, for each b that the device holds.
+    let mut blocks: Vec<usize> = (1..=machine.sms).map(|b| units.div_ceil(units.div_ceil(b))).collect();
     blocks.dedup();
-    blocks.retain(|b| *b <= machine.sms);
-    blocks.reverse();
     let widest = batch.next_power_of_two().min(8);
     let mut shapes = Vec::new();
     for blocks in blocks {
