@@ -320,8 +320,13 @@ impl Leaves for InLoop<'_, '_> {
 }
 
 impl InLoop<'_, '_> {
+    /// The element that a point is of; a lone unit's own is `Var(0)` even where there is no axis to say so.
     fn flat(&self, point: &Point) -> Index {
-        flatten(&point.index, self.memory.fusion.shapes.of(point.read.node))
+        let shapes = self.memory.fusion.shapes;
+        if self.units == 1 && shapes.elements(point.read.node) == 1 {
+            return Index::var(0);
+        }
+        flatten(&point.index, shapes.of(point.read.node))
     }
 
     fn read(&mut self, value: usize, point: &Point) -> Step {

@@ -5,6 +5,7 @@
 mod cli;
 mod corpora;
 mod cpu;
+mod cuda;
 #[path = "../support/cuda_shim/mod.rs"]
 mod cuda_shim;
 mod dense_loop;

@@ -25,7 +25,7 @@ pub struct Body {
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// A number.
-    Const(f64),
+    Const(#[serde(with = "super::number")] f64),
     /// An element of a buffer.
     Load(Load),
     /// The value of an index, as a number.

@@ -19,6 +19,7 @@ mod index;
 #[cfg(any(test, feature = "interpret"))]
 pub mod interpret;
 mod lanes;
+mod number;
 #[cfg(test)]
 pub(crate) mod samples;
 
@@ -121,7 +122,7 @@ pub enum Role {
 #[serde(rename_all = "snake_case")]
 pub enum Initial {
     /// This number everywhere.
-    Fill(f64),
+    Fill(#[serde(with = "number")] f64),
     /// What this launch of [`Plan::initial`] writes.
     Launch(usize),
 }
