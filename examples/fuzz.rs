@@ -4,6 +4,7 @@
 //! the compiler panic, took more than a second, or if memory passed 1 GB. `--show N` prints input N of the seed.
 
 #[path = "../tests/it/fuzz/mod.rs"]
+#[expect(clippy::expect_used, reason = "a panic is what the fuzzer looks for")]
 mod fuzz;
 
 use fuzz::{Options, Stage};

@@ -52,11 +52,11 @@ pub fn print(manifest: &Manifest) -> String {
         load: indented(&printer.load(), 1),
         launches: indented(&printer.launch_functions(), 0),
         prologue: indented(
-            &using("kernels memory stream", printer.calls(&manifest.prologue, "1, 1")),
+            &using("kernels memory stream", &printer.calls(&manifest.prologue, "1, 1")),
             1,
         ),
-        defaults: indented(&using("kernels memory B stream", printer.defaults()), 1),
-        run: indented(&using("kernels memory T B stream", printer.run()), 1),
+        defaults: indented(&using("kernels memory B stream", &printer.defaults()), 1),
+        run: indented(&using("kernels memory T B stream", &printer.run()), 1),
         cell: cell.clone(),
     })
 }
@@ -189,7 +189,7 @@ impl Printer<'_> {
             ),
             "{".to_string(),
         ];
-        lines.extend(using("T B", body));
+        lines.extend(using("T B", &body));
         lines.push("}".to_string());
         lines
     }
@@ -406,7 +406,7 @@ impl Printer<'_> {
 }
 
 /// The statements of a function, which says so where it has no use for a parameter.
-fn using(parameters: &str, body: Vec<String>) -> Vec<String> {
+fn using(parameters: &str, body: &[String]) -> Vec<String> {
     let code = body.join("\n");
     let used: BTreeSet<&str> = words(&code).collect();
     let unused = parameters.split(' ').filter(|p| !used.contains(p));

@@ -206,7 +206,7 @@ fn worker(mutator: &Mutator, options: &Options, next: &AtomicU64, end: u64, curr
         if number >= end {
             return report;
         }
-        if options.progress && number % 10_000 == 0 && number > options.first {
+        if options.progress && number.is_multiple_of(10_000) && number > options.first {
             eprintln!("{number} inputs");
         }
         let input = input(mutator, options.seed, number);

@@ -134,7 +134,7 @@ fn operand_lines(
 
 /// The condition that element k of the operand exists, where it may not.
 fn exists(k: &Variable) -> Option<String> {
-    (k.extent % DEPTH != 0).then(|| format!("{} < {}", k.name, k.extent))
+    (!k.extent.is_multiple_of(DEPTH)).then(|| format!("{} < {}", k.name, k.extent))
 }
 
 fn weight_lines(
