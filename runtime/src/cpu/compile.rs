@@ -5,7 +5,7 @@
 
 use super::access::{Access, points};
 use super::program::{Number, Op, Place, Program, Source, State, StoreOp, Table, Width, allocate, unplaced};
-use crate::plan::{Body, Carried, Elem, Frame, Guard, Index, Plan, Reg, Scope, Step};
+use crate::plan::{Body, Carried, Elem, Frame, Guard, Index, Load, Plan, Reg, Scope, Step};
 use crate::scalar::Binary;
 
 /// The space of a body and what it refers to.
@@ -223,27 +223,20 @@ impl Compiler<'_> {
     /// The step as an operation whose result has no place yet.
     fn operation(&mut self, step: &Step, width: Width, body: &Body) -> Op {
         let out = unplaced(width, 0);
-        match step.clone() {
+        match step {
             Step::Const(value) => Op::Fill {
-                value: value as f32,
+                value: *value as f32,
                 out,
             },
-            Step::Load(load) => {
-                let buffer = self.space.plan.buffer(load.buffer);
-                let window = match load.frame {
-                    Frame::At { window: Some(id), .. } => self.space.plan.buffer(id).scope.copies(1, 1),
-                    _ => 0,
-                };
-                let source = Source::Buffer {
-                    id: load.buffer,
-                    frame: load.frame,
-                    elements: buffer.elements(),
-                    window,
-                    integer: buffer.elem == Elem::I32,
-                };
-                let access = Access::new(&load.index, &load.guards, &[], self.extents_of(width));
-                Op::Load { source, access, out }
-            }
+            Step::Load(load) => self.load(load, width),
+            Step::Value { value, delay, index } => Op::Load {
+                source: Source::Value {
+                    value: *value,
+                    delay: *delay,
+                },
+                access: Access::new(index, &[], &[], self.extents_of(width)),
+                out,
+            },
             Step::Number(index) => self.numbers_of(width, |p| index.eval(p) as f32),
             Step::Inside(guards) => {
                 let holds = |p: &[i64]| guards.iter().all(|g| (g.lo..g.hi).contains(&g.index.eval(p)));
@@ -256,33 +249,23 @@ impl Compiler<'_> {
                 stride,
                 index,
             } => {
-                // A row for every element, or one for all of a copy.
-                let row = match self.width_of(row) {
-                    Width::Copy => self.operand(row, Width::Copy),
-                    _ => self.operand(row, width),
-                };
-                let access = Access::new(&index, &[], &[], self.extents_of(width));
-                let elements = self.space.plan.buffer(table).elements();
+                let elements = self.space.plan.buffer(*table).elements();
                 let table = Table {
-                    id: table,
-                    rows,
-                    stride,
+                    id: *table,
+                    rows: *rows,
+                    stride: *stride,
                     elements,
                 };
-                Op::Gather {
-                    table,
-                    row,
-                    access,
-                    out,
-                }
+                self.gather(table, *row, index, width)
             }
-            Step::Unary(op, a) => {
-                let a = self.operand(a, width);
-                Op::Unary { op, a, out }
-            }
+            Step::Unary(op, a) => Op::Unary {
+                op: *op,
+                a: self.operand(*a, width),
+                out,
+            },
             // A square is the one power that cells write often.
             Step::Binary(Binary::Pow, a, b) if matches!(body.steps[b.0 as usize], Step::Const(2.0)) => {
-                let a = self.operand(a, width);
+                let a = self.operand(*a, width);
                 Op::Binary {
                     op: Binary::Mul,
                     a,
@@ -291,29 +274,59 @@ impl Compiler<'_> {
                 }
             }
             Step::Binary(op, a, b) => {
-                let (a, b) = (self.operand(a, width), self.operand(b, width));
-                Op::Binary { op, a, b, out }
+                let [a, b] = [a, b].map(|r| self.operand(*r, width));
+                Op::Binary { op: *op, a, b, out }
             }
             Step::Select(c, a, b) => {
-                let (c, a, b) = (self.operand(c, width), self.operand(a, width), self.operand(b, width));
+                let [c, a, b] = [c, a, b].map(|r| self.operand(*r, width));
                 Op::Select { c, a, b, out }
             }
             Step::Clamp(x, lo, hi) => {
-                let (x, lo, hi) = (self.operand(x, width), self.operand(lo, width), self.operand(hi, width));
+                let [x, lo, hi] = [x, lo, hi].map(|r| self.operand(*r, width));
                 Op::Clamp { x, lo, hi, out }
             }
-            Step::Reduce(op, a) => {
-                let a = self.operand(a, Width::Point);
-                Op::Reduce { op, a, out }
-            }
-            Step::Value { value, delay, index } => {
-                let source = Source::Value { value, delay };
-                let access = Access::new(&index, &[], &[], self.extents_of(width));
-                Op::Load { source, access, out }
-            }
-            Step::Slot(slot) => Op::Slot { slot, out },
+            Step::Reduce(op, a) => Op::Reduce {
+                op: *op,
+                a: self.operand(*a, Width::Point),
+                out,
+            },
+            Step::Slot(slot) => Op::Slot { slot: *slot, out },
             // Handled by the caller: it has a place of its own.
             Step::Carried { .. } => Op::Fill { value: f32::NAN, out },
+        }
+    }
+
+    fn load(&self, load: &Load, width: Width) -> Op {
+        let plan = self.space.plan;
+        let buffer = plan.buffer(load.buffer);
+        let window = match load.frame {
+            Frame::At { window: Some(id), .. } => plan.buffer(id).scope.copies(1, 1),
+            _ => 0,
+        };
+        Op::Load {
+            source: Source::Buffer {
+                id: load.buffer,
+                frame: load.frame,
+                elements: buffer.elements(),
+                window,
+                integer: buffer.elem == Elem::I32,
+            },
+            access: Access::new(&load.index, &load.guards, &[], self.extents_of(width)),
+            out: unplaced(width, 0),
+        }
+    }
+
+    fn gather(&mut self, table: Table, row: Reg, index: &Index, width: Width) -> Op {
+        // A row for every element, or one for all of a copy.
+        let row = match self.width_of(row) {
+            Width::Copy => self.operand(row, Width::Copy),
+            _ => self.operand(row, width),
+        };
+        Op::Gather {
+            table,
+            row,
+            access: Access::new(index, &[], &[], self.extents_of(width)),
+            out: unplaced(width, 0),
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Scratch {
     pub(super) operands: Vec<f32>,
     /// Sums of a product, or slots of a loop.
     pub(super) sums: Vec<f32>,
+    /// Where the slots lie.
+    pub(super) slots: Vec<super::vector::SlotView>,
 }
 
 /// The threads, each with scratch memory that it keeps.

@@ -47,6 +47,36 @@ struct Epilogue {
     weights: Vec<Weight>,
 }
 
+impl Epilogue {
+    /// Finishes those of the computed outputs that are its own; `view(row, output)` says where sums lie.
+    fn run(
+        &self,
+        env: &Env<'_>,
+        copies: &Range<usize>,
+        computed: &Range<usize>,
+        view: impl Fn(usize, usize) -> SlotView,
+        registers: &mut Vec<f32>,
+    ) {
+        let own = self.rows.start.max(computed.start)..self.rows.end.min(computed.end);
+        if own.is_empty() {
+            return;
+        }
+        let channels = own.start - self.rows.start..own.end - self.rows.start;
+        let slots = [view(channels.start, own.start)];
+        let part = Block {
+            copies: copies.clone(),
+            channels,
+        };
+        blocks(
+            &self.program,
+            &Env { slots: &slots, ..*env },
+            &part,
+            registers,
+            |_, _| {},
+        );
+    }
+}
+
 impl ProductKernel {
     pub(super) fn new(plan: &Plan, product: &Product) -> ProductKernel {
         let mut k = 0;
@@ -159,25 +189,15 @@ impl ProductKernel {
             unsafe { multiply(env.isa, &rows, &group[..(panels.end - first).min(GROUP)], stride) };
         }
         let first = panels.start * PANEL;
+        let view = |channel: usize, output: usize| SlotView {
+            start: out.wrapping_add(output - first),
+            first_copy: copies.start,
+            first_channel: channel,
+            stride,
+        };
         let computed = first..(panels.end * PANEL).min(self.rows);
         for segment in &self.segments {
-            let own = segment.rows.start.max(computed.start)..segment.rows.end.min(computed.end);
-            if own.is_empty() {
-                continue;
-            }
-            let channels = own.start - segment.rows.start..own.end - segment.rows.start;
-            let slots = [SlotView {
-                start: out.wrapping_add(own.start - first),
-                first_copy: copies.start,
-                first_channel: channels.start,
-                stride,
-            }];
-            let env = Env { slots: &slots, ..*env };
-            let part = Block {
-                copies: copies.clone(),
-                channels,
-            };
-            blocks(&segment.program, &env, &part, registers, |_, _| {});
+            segment.run(env, &copies, &computed, view, registers);
         }
     }
 

@@ -266,46 +266,41 @@ impl Part {
         if units.is_empty() {
             return;
         }
-        let Scratch { registers, sums, .. } = scratch;
-        let sequences = share.sequences.len();
-        let stride = self.units.next_multiple_of(PANEL);
-        if sums.len() < self.widths.len() * sequences * stride {
-            sums.resize(self.widths.len() * sequences * stride, 0.0);
+        let Scratch {
+            registers, sums, slots, ..
+        } = scratch;
+        let table = SlotTable {
+            sequences: share.sequences.clone(),
+            stride: self.units.next_multiple_of(PANEL),
+        };
+        let needed = table.start(self.widths.len());
+        if sums.len() < needed {
+            sums.resize(needed, 0.0);
         }
-        let slot = |slot: usize| slot * sequences * stride;
         for dots in &self.dots {
-            self.multiply(dots, env, t, share, &units, (sums.as_mut_ptr(), stride));
+            self.multiply(dots, env, t, &table, &units, sums.as_mut_ptr());
         }
         for fold in &self.folds {
-            let channels = if fold.width == Width::Copy { 0..1 } else { units.clone() };
-            let part = Block {
-                copies: share.sequences.clone(),
-                channels,
-            };
-            blocks(&fold.program, env, &part, registers, |block, registers| {
-                let values = fold.program.result(env, block, registers, 0);
-                for (copy, values) in block.copies.clone().zip(values.chunks(block.channels.len())) {
-                    let at = slot(fold.slot) + (copy - share.sequences.start) * stride + block.channels.start;
-                    sums[at..at + values.len()].copy_from_slice(values);
-                }
-            });
+            fold.run(env, &table, &units, registers, sums);
         }
-        let start = sums.as_ptr();
-        let view = |i: usize| SlotView {
-            start: start.wrapping_add(slot(i)),
-            first_copy: share.sequences.start,
-            first_channel: 0,
-            stride,
-        };
-        let slots: Vec<SlotView> = (0..self.widths.len()).map(view).collect();
-        let env = Env { slots: &slots, ..*env };
-        let part = Block {
-            copies: share.sequences.clone(),
-            channels: units,
-        };
-        blocks(&self.program, &env, &part, registers, |block, registers| {
+        slots.clear();
+        slots.extend((0..self.widths.len()).map(|slot| table.view(slot, sums)));
+        self.advance(
+            &Env { slots, ..*env },
+            t,
+            Block {
+                copies: share.sequences.clone(),
+                channels: units,
+            },
+            registers,
+        );
+    }
+
+    /// The units' own work, once their slots are there.
+    fn advance(&self, env: &Env<'_>, t: usize, part: Block, registers: &mut Vec<f32>) {
+        blocks(&self.program, env, &part, registers, |block, registers| {
             for (i, value) in self.sets.iter().enumerate() {
-                let values = self.program.result(&env, block, registers, i);
+                let values = self.program.result(env, block, registers, i);
                 for (copy, values) in block.copies.clone().zip(values.chunks(block.channels.len())) {
                     let row = env.values[*value].row(env.batch, t, 0, copy);
                     // SAFETY: these units of this frame are this thread's alone until the phase ends.
@@ -317,24 +312,15 @@ impl Part {
         });
     }
 
-    /// The sums of the panels within `units`, into slots that start at `out` and have rows of `stride`.
-    fn multiply(
-        &self,
-        dots: &Dots,
-        env: &Env<'_>,
-        t: usize,
-        share: &Share,
-        units: &Range<usize>,
-        (out, stride): (*mut f32, usize),
-    ) {
+    /// The sums of the panels within `units`, into a table of slots that starts at `out`.
+    fn multiply(&self, dots: &Dots, env: &Env<'_>, t: usize, table: &SlotTable, units: &Range<usize>, out: *mut f32) {
         let value = &env.values[dots.value];
-        let sequences = share.sequences.len();
         let rows = Rows {
             start: value
-                .row(env.batch, t, dots.delay, share.sequences.start)
+                .row(env.batch, t, dots.delay, table.sequences.start)
                 .wrapping_add(dots.offset),
             stride: value.extent,
-            count: sequences,
+            count: table.sequences.len(),
             k: dots.k,
         };
         let first = dots.panels.partition_point(|p| p.unit < units.start);
@@ -344,14 +330,37 @@ impl Part {
                 let at = &own[i.min(own.len() - 1)];
                 Panel {
                     weights: self.packed[at.place..].as_ptr(),
-                    out: out.wrapping_add(at.slot * sequences * stride + at.unit),
+                    out: out.wrapping_add(table.start(at.slot) + at.unit),
                     count: at.count,
                 }
             };
             let panels: [Panel; GROUP] = std::array::from_fn(panel);
             // SAFETY: the value's row has `offset + k` elements, set in an earlier phase or frame; panels are packed for
             // k terms; a slot's row has room for all units.
-            unsafe { multiply(env.isa, &rows, &panels[..own.len()], stride) };
+            unsafe { multiply(env.isa, &rows, &panels[..own.len()], table.stride) };
+        }
+    }
+}
+
+/// Where a thread keeps the slots of a part: for each slot a row of units for each of its sequences.
+struct SlotTable {
+    sequences: Range<usize>,
+    /// Elements of a row.
+    stride: usize,
+}
+
+impl SlotTable {
+    /// Where a slot starts.
+    fn start(&self, slot: usize) -> usize {
+        slot * self.sequences.len() * self.stride
+    }
+
+    fn view(&self, slot: usize, sums: &[f32]) -> SlotView {
+        SlotView {
+            start: sums[self.start(slot)..].as_ptr(),
+            first_copy: self.sequences.start,
+            first_channel: 0,
+            stride: self.stride,
         }
     }
 }
@@ -419,6 +428,23 @@ fn place_panels(groups: BTreeMap<(usize, usize, usize, usize), Vec<PanelAt>>) ->
 }
 
 impl Fold {
+    /// Folds for some units, or once a sequence, into the table of slots.
+    fn run(&self, env: &Env<'_>, table: &SlotTable, units: &Range<usize>, registers: &mut Vec<f32>, sums: &mut [f32]) {
+        let channels = if self.width == Width::Copy { 0..1 } else { units.clone() };
+        let part = Block {
+            copies: table.sequences.clone(),
+            channels,
+        };
+        blocks(&self.program, env, &part, registers, |block, registers| {
+            let values = self.program.result(env, block, registers, 0);
+            for (copy, values) in block.copies.clone().zip(values.chunks(block.channels.len())) {
+                let row = table.start(self.slot) + (copy - table.sequences.start) * table.stride;
+                let at = row + block.channels.start;
+                sums[at..at + values.len()].copy_from_slice(values);
+            }
+        });
+    }
+
     fn new(plan: &Plan, number: usize, slot: &Slot, units: usize) -> Fold {
         let (extent, body, result) = fold_body(slot);
         // The same for all units: computed for one.
