@@ -2,7 +2,7 @@
 
 use crate::analysis::{self, Facts};
 use crate::diagnostics::Diagnostics;
-use crate::ir::{Graph, Name, NodeId};
+use crate::ir::{Graph, Name, NodeId, values};
 use crate::schedule::Scheduled;
 use crate::transform::{self, Applied};
 use crate::{lower, schedule, syntax};
@@ -92,6 +92,10 @@ pub fn analyse(source: &[u8], choice: &Choice) -> Result<Analysed, Diagnostics> 
 /// too large.
 pub fn plan(source: &[u8], choice: &Choice, dims: &BTreeMap<Name, i64>, elem: Elem) -> Result<Planned, Diagnostics> {
     let analysed = analyse(source, choice)?;
+    let found = values::check(&analysed.graph, dims);
+    if found.has_errors() {
+        return Err(found);
+    }
     let text = String::from_utf8_lossy(source);
     let options = schedule::Options {
         dims: dims.clone(),

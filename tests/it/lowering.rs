@@ -2,8 +2,10 @@
 
 use super::golden;
 use rnnc::diagnostics::{Code, Diagnostics, render::render};
+use rnnc::driver::Choice;
 use rnnc::ir::{Name, print::print, solve, values};
 use rnnc::lower;
+use rnnc_runtime::plan::Elem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -264,6 +266,19 @@ fn tensors_beyond_bounds_are_refused() {
     assert_eq!(check(5, 4, 3), None);
     assert_eq!(check(4, 5, 3), Some(Code::BadArgument));
     assert_eq!(check(1 << 30, 1 << 30, 1 << 30), Some(Code::SizeOverflow));
+}
+
+#[test]
+fn planning_checks_the_values_of_dimensions() {
+    let text = b"cell c(A, B) { input x: [A] output y y = slice(x, A, 0, B) }";
+    let plan = |a: i64, b: i64| {
+        let dims = [("A".into(), a), ("B".into(), b)].into();
+        let planned = rnnc::driver::plan(text, &Choice::default(), &dims, Elem::F32);
+        planned.map(|_| ()).map_err(|found| found.0[0].code)
+    };
+    assert_eq!(plan(5, 4), Ok(()));
+    assert_eq!(plan(4, 5), Err(Code::BadArgument));
+    assert_eq!(plan(1 << 40, 1), Err(Code::SizeOverflow));
 }
 
 #[test]

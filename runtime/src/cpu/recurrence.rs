@@ -285,20 +285,16 @@ impl Part {
         }
         slots.clear();
         slots.extend((0..self.widths.len()).map(|slot| table.view(slot, sums)));
-        self.advance(
-            &Env { slots, ..*env },
-            t,
-            Block {
-                copies: share.sequences.clone(),
-                channels: units,
-            },
-            registers,
-        );
+        let part = Block {
+            copies: share.sequences.clone(),
+            channels: units,
+        };
+        self.advance(&Env { slots, ..*env }, t, &part, registers);
     }
 
     /// The units' own work, once their slots are there.
-    fn advance(&self, env: &Env<'_>, t: usize, part: Block, registers: &mut Vec<f32>) {
-        blocks(&self.program, env, &part, registers, |block, registers| {
+    fn advance(&self, env: &Env<'_>, t: usize, part: &Block, registers: &mut Vec<f32>) {
+        blocks(&self.program, env, part, registers, |block, registers| {
             for (i, value) in self.sets.iter().enumerate() {
                 let values = self.program.result(env, block, registers, i);
                 for (copy, values) in block.copies.clone().zip(values.chunks(block.channels.len())) {
