@@ -64,6 +64,49 @@ pub enum Type {
     E5M2x2,
 }
 
+impl Type {
+    /// The type of this name, without its dot: `u32`.
+    pub fn named(word: &str) -> Option<Type> {
+        Some(match word {
+            "pred" => Type::Pred,
+            "b8" => Type::B8,
+            "b16" => Type::B16,
+            "b32" => Type::B32,
+            "b64" => Type::B64,
+            "b128" => Type::B128,
+            "u8" => Type::U8,
+            "u16" => Type::U16,
+            "u32" => Type::U32,
+            "u64" => Type::U64,
+            "s8" => Type::S8,
+            "s16" => Type::S16,
+            "s32" => Type::S32,
+            "s64" => Type::S64,
+            "f16" => Type::F16,
+            "f16x2" => Type::F16x2,
+            "bf16" => Type::BF16,
+            "bf16x2" => Type::BF16x2,
+            "tf32" => Type::TF32,
+            "f32" => Type::F32,
+            "f64" => Type::F64,
+            "e4m3x2" => Type::E4M3x2,
+            "e5m2x2" => Type::E5M2x2,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of a value; a predicate counts as one.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Type::Pred | Type::B8 | Type::U8 | Type::S8 => 1,
+            Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::BF16 | Type::E4M3x2 | Type::E5M2x2 => 2,
+            Type::B32 | Type::U32 | Type::S32 | Type::F16x2 | Type::BF16x2 | Type::TF32 | Type::F32 => 4,
+            Type::B64 | Type::U64 | Type::S64 | Type::F64 => 8,
+            Type::B128 => 16,
+        }
+    }
+}
+
 /// A variable: a scalar, a vector or an array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable {
@@ -196,7 +239,7 @@ pub enum Operand {
         /// Bytes added.
         offset: i64,
     },
-    /// `name+offset` or `name[offset]` outside brackets, as in `mov.u64 %rd1, table+8`.
+    /// `name+offset` outside brackets, as in `mov.u64 %rd1, table+8`.
     Offset {
         /// The variable.
         name: Rc<str>,
