@@ -15,6 +15,9 @@ use std::collections::HashMap;
 const MAX_NODES: usize = 250_000;
 /// Expressions evaluated (functions count once a call) and, in units of [`Size::weight`], axes made.
 const MAX_WORK: usize = 5_000_000;
+/// How many times work within functions counts: what a user writes out is bounded by the file, but twelve lines of functions
+/// expand to millions of operations. What is left is about 30,000 operations.
+const EXPANDED: usize = 32;
 
 /// A cell's graph while it grows.
 pub(super) struct Builder<'p, 'a> {
@@ -71,14 +74,16 @@ impl<'p, 'a> Builder<'p, 'a> {
 
     /// Counts work; false (and one report) when the program is too large.
     pub(super) fn charge(&mut self, work: usize, span: Span) -> bool {
-        self.work += work;
+        self.work += work * if self.calls.is_empty() { 1 } else { EXPANDED };
         if self.full || (self.work <= MAX_WORK && self.graph.len() < MAX_NODES) {
             return !self.full;
         }
         self.full = true;
         let message = "the cell becomes too large when its functions are expanded";
         let d = Diagnostic::new(Code::TooLarge, message, span).label("the limit was reached here");
-        self.report(d.hint(format!("a cell may have {MAX_NODES} operations")));
+        self.report(d.hint(format!(
+            "a cell may have {MAX_NODES} operations, of which functions make about 30000 at most"
+        )));
         false
     }
 
