@@ -1,0 +1,194 @@
+//! A stretch of memory that is addressed together: an allocation, the shared memory of a block, the local memory of a block,
+//! the parameters. It knows its bytes and which of them somebody wrote.
+
+/// Which bytes were written: a bit a byte.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Valid {
+    bits: Vec<u64>,
+}
+
+impl Valid {
+    fn new(bytes: usize, valid: bool) -> Self {
+        Self {
+            bits: vec![if valid { u64::MAX } else { 0 }; bytes.div_ceil(64)],
+        }
+    }
+
+    /// Whether all of `bytes` (a power of two up to 16) from the aligned `at` were written.
+    #[inline]
+    fn aligned(&self, at: usize, bytes: u32) -> bool {
+        let mask = (1u64 << bytes) - 1;
+        (self.bits[at / 64] >> (at % 64)) & mask == mask
+    }
+
+    #[inline]
+    fn set_aligned(&mut self, at: usize, bytes: u32, valid: bool) {
+        let mask = ((1u64 << bytes) - 1) << (at % 64);
+        if valid {
+            self.bits[at / 64] |= mask;
+        } else {
+            self.bits[at / 64] &= !mask;
+        }
+    }
+
+    /// The bits of the bytes `at .. at + 64` that are in word `at / 64`, and how many of `bytes` they are.
+    fn piece(at: usize, bytes: usize) -> (u64, usize) {
+        let count = bytes.min(64 - at % 64);
+        let ones = if count == 64 { u64::MAX } else { (1 << count) - 1 };
+        (ones << (at % 64), count)
+    }
+
+    /// Whether all of `bytes` from `at` were written.
+    fn all(&self, mut at: usize, mut bytes: usize) -> bool {
+        while bytes > 0 {
+            let (mask, count) = Self::piece(at, bytes);
+            if self.bits[at / 64] & mask != mask {
+                return false;
+            }
+            at += count;
+            bytes -= count;
+        }
+        true
+    }
+
+    fn set(&mut self, mut at: usize, mut bytes: usize, valid: bool) {
+        while bytes > 0 {
+            let (mask, count) = Self::piece(at, bytes);
+            let word = &mut self.bits[at / 64];
+            *word = if valid { *word | mask } else { *word & !mask };
+            at += count;
+            bytes -= count;
+        }
+    }
+}
+
+/// What an area is, which decides how its accesses are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// Device memory, `.global` variables.
+    Global,
+    /// `.const` variables.
+    Const,
+    /// The shared memory of a block.
+    Shared {
+        /// The block.
+        block: u32,
+    },
+    /// The local memory of the threads of a block, one after another.
+    Local,
+    /// The parameters of the launch.
+    Param,
+}
+
+/// A stretch of memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Area {
+    /// What reports call it.
+    pub name: String,
+    /// What it is.
+    pub sort: Sort,
+    /// The address of its first byte in its space.
+    pub base: u64,
+    /// Whether it was freed.
+    pub freed: bool,
+    data: Vec<u8>,
+    valid: Valid,
+}
+
+impl Area {
+    /// An area of `bytes` that nobody wrote, full of a byte that is noticed.
+    pub fn poisoned(name: String, sort: Sort, base: u64, bytes: usize, poison: u8) -> Self {
+        Self {
+            name,
+            sort,
+            base,
+            freed: false,
+            data: vec![poison; bytes],
+            valid: Valid::new(bytes, false),
+        }
+    }
+
+    /// An area with a value.
+    pub fn holding(name: String, sort: Sort, base: u64, data: Vec<u8>, valid: bool) -> Self {
+        let valid = Valid::new(data.len(), valid);
+        Self {
+            name,
+            sort,
+            base,
+            freed: false,
+            data,
+            valid,
+        }
+    }
+
+    /// Its bytes.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Drops the bytes, keeps the name.
+    pub fn free(&mut self) {
+        self.freed = true;
+    }
+
+    /// Reads one element of 1, 2, 4 or 8 bytes, and whether all its bytes were written.
+    #[inline]
+    pub fn get(&self, at: usize, bytes: u32) -> (u64, bool) {
+        let mut raw = [0; 8];
+        let bytes_here = bytes as usize;
+        raw[..bytes_here].copy_from_slice(&self.data[at..at + bytes_here]);
+        (u64::from_le_bytes(raw), self.valid.aligned(at, bytes))
+    }
+
+    /// Writes one element of 1, 2, 4 or 8 bytes.
+    #[inline]
+    pub fn put(&mut self, at: usize, bytes: u32, value: u64, valid: bool) {
+        let bytes_here = bytes as usize;
+        self.data[at..at + bytes_here].copy_from_slice(&value.to_le_bytes()[..bytes_here]);
+        self.valid.set_aligned(at, bytes, valid);
+    }
+
+    /// Reads 32 words of four bytes that lie `stride` bytes apart.
+    #[inline]
+    pub fn words(&self, at: usize, stride: usize, out: &mut [u64; 32]) -> u32 {
+        let bytes = &self.data[at..at + 31 * stride + 4];
+        let mut valid = 0;
+        for (lane, value) in out.iter_mut().enumerate() {
+            let mut raw = [0; 4];
+            raw.copy_from_slice(&bytes[lane * stride..lane * stride + 4]);
+            *value = u64::from(u32::from_le_bytes(raw));
+            valid |= u32::from(self.valid.aligned(at + lane * stride, 4)) << lane;
+        }
+        valid
+    }
+
+    /// Whether the bytes were all written.
+    pub fn is_valid(&self, at: usize, bytes: usize) -> bool {
+        self.valid.all(at, bytes)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self, at: usize, bytes: usize) -> &[u8] {
+        &self.data[at..at + bytes]
+    }
+
+    /// Writes bytes.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.data[at..at + bytes.len()].copy_from_slice(bytes);
+        self.valid.set(at, bytes.len(), true);
+    }
+
+    /// Copies bytes with their validity to another area (or the same one: they must not overlap then).
+    pub fn image(&self, at: usize, bytes: usize) -> Vec<(u8, bool)> {
+        (at..at + bytes)
+            .map(|i| (self.data[i], self.valid.aligned(i, 1)))
+            .collect()
+    }
+
+    /// Writes what [`Area::image`] took.
+    pub fn paint(&mut self, at: usize, image: &[(u8, bool)]) {
+        for (i, (byte, valid)) in image.iter().enumerate() {
+            self.put(at + i, 1, u64::from(*byte), *valid);
+        }
+    }
+}

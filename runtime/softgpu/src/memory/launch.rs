@@ -1,0 +1,86 @@
+//! A launch: its shape, and the blocks that run.
+
+use std::collections::BTreeMap;
+
+use super::Memory;
+use super::access::{Warp, Wrong};
+use super::area::{Area, Sort};
+use super::mbarrier::Phase;
+
+/// The shape of a launch.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// Blocks, counted x fastest.
+    pub blocks: u32,
+    /// Threads a block.
+    pub threads: u32,
+    /// Blocks a cluster; 1 without clusters.
+    pub cluster: u32,
+    /// Bytes of shared memory a block, static and dynamic.
+    pub shared: u32,
+    /// Bytes of local memory a thread.
+    pub local: u32,
+    /// The parameters.
+    pub params: Vec<u8>,
+}
+
+/// A block that runs.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Its shared memory.
+    pub shared: usize,
+    /// The local memory of its threads.
+    pub local: usize,
+    /// Its mbarriers, by their offset in shared memory.
+    pub mbarriers: BTreeMap<u32, Phase>,
+}
+
+impl Memory {
+    /// Begins a launch.
+    pub fn begin(&mut self, launch: &Shape) {
+        self.shape = launch.clone();
+        self.blocks = std::iter::repeat_with(|| None).take(launch.blocks as usize).collect();
+        let params = Area::holding("parameters".into(), Sort::Param, 0, launch.params.clone(), true);
+        self.areas[self.params] = params;
+    }
+
+    /// Starts a block: its shared and local memory hold nothing that anybody wrote.
+    pub fn start_block(&mut self, block: u32) {
+        let local_bytes = self.local_stride() as usize * (self.shape.threads.next_multiple_of(32)) as usize;
+        let bytes = self.shape.shared as usize;
+        let name = format!("shared memory of block {block}");
+        let shared = self.add_area(Area::poisoned(name, Sort::Shared { block }, 0, bytes, Self::poison()));
+        let name = format!("local memory of block {block}");
+        let local = self.add_area(Area::poisoned(name, Sort::Local, 0, local_bytes, Self::poison()));
+        self.blocks[block as usize] = Some(Block {
+            shared,
+            local,
+            mbarriers: BTreeMap::new(),
+        });
+    }
+
+    /// Lanes of a warp are done.
+    pub fn exit(&mut self, _warp: Warp, _lanes: u32) {}
+
+    /// Ends a block: its shared memory is gone.
+    ///
+    /// # Errors
+    /// Where an asynchronous operation still needs it.
+    pub fn end_block(&mut self, block: u32) -> Result<(), Wrong> {
+        if let Some(Block { shared, local, .. }) = self.blocks[block as usize].take() {
+            self.spare.extend([shared, local]);
+        }
+        Ok(())
+    }
+
+    /// Ends the launch; what comes after sees all that it did.
+    ///
+    /// # Errors
+    /// Where an asynchronous operation is not complete.
+    pub fn end(&mut self) -> Result<(), Wrong> {
+        for block in 0..self.blocks.len() {
+            self.end_block(block as u32)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! From an address to a place: the area that it lies in and the offset there, or what is wrong with it.
+
+use super::access::{Access, LOCAL_BASE, Lanes, SHARED_BASE, SHARED_WINDOW, Wrong};
+use super::area::{Area, Sort};
+use super::{GLOBAL_BASE, Memory, SLOT};
+use crate::fault::Kind;
+use crate::ptx::ast::Space;
+
+/// Lanes of a request that fall into the same area.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// The area.
+    pub area: usize,
+    /// Those lanes.
+    pub lanes: u32,
+    /// Their offsets there; other lanes hold anything.
+    pub offsets: Lanes<u32>,
+}
+
+/// How the offsets of a group lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// All 32 lanes, lane after lane.
+    Consecutive,
+    /// All lanes of the group at the same offset.
+    Broadcast,
+    /// Anything else.
+    Scattered,
+}
+
+impl Group {
+    /// How the offsets lie, for accesses of `span` bytes.
+    #[inline]
+    pub fn pattern(&self, span: u32) -> Pattern {
+        let first = self.offsets[self.lanes.trailing_zeros() as usize];
+        if self.lanes == u32::MAX
+            && (0..32u32).all(|lane| self.offsets[lane as usize] == first.wrapping_add(lane * span))
+        {
+            Pattern::Consecutive
+        } else if each(self.lanes).all(|lane| self.offsets[lane] == first) {
+            Pattern::Broadcast
+        } else {
+            Pattern::Scattered
+        }
+    }
+}
+
+/// The lanes of a mask, lowest first.
+#[inline]
+pub(crate) fn each(mut lanes: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if lanes == 0 {
+            return None;
+        }
+        let lane = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        Some(lane)
+    })
+}
+
+impl Memory {
+    /// Takes from `left` the lanes that reach the same area as the first of them.
+    ///
+    /// # Errors
+    /// Where that lane is out of bounds or misaligned, or the memory was freed.
+    pub(crate) fn group(&self, a: &Access, left: &mut u32) -> Result<Group, Wrong> {
+        self.group_aligned(a, left, a.bytes * a.elements)
+    }
+
+    /// The same for addresses that must be multiples of `align`.
+    pub(crate) fn group_aligned(&self, a: &Access, left: &mut u32, align: u32) -> Result<Group, Wrong> {
+        let first = left.trailing_zeros();
+        let span = a.bytes * a.elements;
+        let (area, origin) = self.home(a, first)?;
+        let len = self.areas[area].len() as u64;
+        let mut offsets = [0u32; 32];
+        let mut lanes = 0;
+        for (lane, address) in a.addresses.iter().enumerate() {
+            let offset = address.wrapping_sub(origin);
+            offsets[lane] = offset as u32;
+            let inside = offset < len && len - offset >= u64::from(span);
+            lanes |= u32::from(inside) << lane;
+        }
+        if self.areas[area].sort == Sort::Local {
+            lanes &= 1 << first;
+        }
+        lanes &= *left;
+        if lanes & 1 << first == 0 {
+            return Err(self.outside(a, first, area, origin));
+        }
+        let low = each(lanes).fold(0, |bits, lane| bits | offsets[lane]);
+        if low & (align - 1) != 0 {
+            return Err(self.misaligned(a, lanes, &offsets, area, align));
+        }
+        *left &= !lanes;
+        Ok(Group { area, lanes, offsets })
+    }
+
+    /// The area of a lane's address, and the address at which that area begins for this access.
+    fn home(&self, a: &Access, lane: u32) -> Result<(usize, u64), Wrong> {
+        let address = a.addresses[lane as usize];
+        match a.space {
+            Space::Shared => self.shared_home(a, lane, address, 0),
+            Space::Local => self.local_home(a, lane, address, 0),
+            Space::Generic if address >= LOCAL_BASE => self.local_home(a, lane, address - LOCAL_BASE, LOCAL_BASE),
+            Space::Generic if address >= SHARED_BASE => self.shared_home(a, lane, address - SHARED_BASE, SHARED_BASE),
+            Space::Param => Ok((self.params, 0)),
+            Space::Global | Space::Const | Space::Generic => self.global_home(address).map_err(|m| m.by(a, lane)),
+        }
+    }
+
+    fn shared_home(&self, a: &Access, lane: u32, address: u64, base: u64) -> Result<(usize, u64), Wrong> {
+        let cluster = self.shape.cluster.max(1);
+        let window = address / SHARED_WINDOW;
+        let (block, origin) = if window == 0 {
+            (a.warp.block, base)
+        } else {
+            let rank = (window - 1) as u32;
+            if window > u64::from(cluster) {
+                let text = format!("shared address {address:#x} is in no block of the cluster of {cluster}");
+                return Err(wrong(Kind::Cluster, text).by(a, lane));
+            }
+            (a.warp.block / cluster * cluster + rank, base + window * SHARED_WINDOW)
+        };
+        if a.own_block && block != a.warp.block {
+            let text = "an address of a peer's shared memory in an instruction that names shared::cta".to_string();
+            return Err(wrong(Kind::Cluster, text).by(a, lane));
+        }
+        match self.blocks.get(block as usize).and_then(Option::as_ref) {
+            Some(resident) => Ok((resident.shared, origin)),
+            None => {
+                let text = format!("shared memory of block {block}, which does not run (yet, or any more)");
+                Err(wrong(Kind::Cluster, text).by(a, lane))
+            }
+        }
+    }
+
+    fn local_home(&self, a: &Access, lane: u32, address: u64, base: u64) -> Result<(usize, u64), Wrong> {
+        let bytes = u64::from(self.shape.local);
+        let span = u64::from(a.bytes * a.elements);
+        if address.checked_add(span).is_none_or(|end| end > bytes) {
+            let text =
+                format!("local address {address}, {span} bytes, of a thread that has {bytes} bytes of local memory");
+            return Err(wrong(Kind::OutOfBounds, text).by(a, lane));
+        }
+        let thread = u64::from(a.warp.warp * 32 + lane);
+        let Some(resident) = self.blocks.get(a.warp.block as usize).and_then(Option::as_ref) else {
+            return Err(wrong(Kind::OutOfBounds, format!("block {} does not run", a.warp.block)).by(a, lane));
+        };
+        Ok((resident.local, base.wrapping_sub(thread * self.local_stride())))
+    }
+
+    /// Bytes from the local memory of a thread to that of the next.
+    pub(crate) fn local_stride(&self) -> u64 {
+        u64::from(self.shape.local).next_multiple_of(16)
+    }
+
+    /// The area that a global address lies in or after, and its base.
+    pub(crate) fn global_home(&self, address: u64) -> Result<(usize, u64), Wrong> {
+        let slot = address.wrapping_sub(GLOBAL_BASE) / SLOT;
+        let Some(&found) = usize::try_from(slot).ok().and_then(|slot| self.slots.get(slot)) else {
+            return Err(wrong(
+                Kind::OutOfBounds,
+                format!("address {address:#x} is in no allocation"),
+            ));
+        };
+        let area = found as usize;
+        let base = self.areas[area].base;
+        if self.areas[area].freed {
+            let name = self.name(area, address.wrapping_sub(base));
+            let mut w = wrong(Kind::UseAfterFree, format!("{name} was freed"));
+            w.address = Some(name);
+            return Err(w);
+        }
+        Ok((area, base))
+    }
+
+    /// `name + offset`.
+    pub(crate) fn name(&self, area: usize, offset: u64) -> String {
+        let Area { name, .. } = &self.areas[area];
+        let offset = offset as i64;
+        if offset < 0 {
+            format!("{name} - {}", -offset)
+        } else {
+            format!("{name} + {offset}")
+        }
+    }
+
+    fn outside(&self, a: &Access, lane: u32, area: usize, origin: u64) -> Wrong {
+        let address = a.addresses[lane as usize];
+        let offset = address.wrapping_sub(origin) as i64;
+        let (len, span) = (self.areas[area].len() as i64, i64::from(a.bytes * a.elements));
+        let name = &self.areas[area].name;
+        let text = if offset < 0 {
+            format!("{span} bytes at {address:#x}, {} bytes before {name} begins", -offset)
+        } else if offset < len {
+            format!("{span} bytes at offset {offset} of {name}, which has {len} bytes: the access runs over its end")
+        } else {
+            format!("{span} bytes at offset {offset} of {name}, which has {len} bytes")
+        };
+        let mut w = wrong(Kind::OutOfBounds, text).by(a, lane);
+        w.address = Some(self.name(area, offset as u64));
+        w
+    }
+
+    fn misaligned(&self, a: &Access, lanes: u32, offsets: &Lanes<u32>, area: usize, align: u32) -> Wrong {
+        let span = a.bytes * a.elements;
+        let lane = each(lanes)
+            .find(|&lane| !offsets[lane].is_multiple_of(align))
+            .unwrap_or(0);
+        let name = self.name(area, u64::from(offsets[lane]));
+        let text = format!("{span} bytes at {name}, which is not a multiple of {align}");
+        let mut w = wrong(Kind::Misaligned, text).by(a, lane as u32);
+        w.address = Some(name);
+        w
+    }
+}
+
+/// A fault of nobody yet.
+pub(crate) fn wrong(kind: Kind, message: String) -> Wrong {
+    Wrong {
+        kind,
+        lane: 0,
+        address: None,
+        message,
+        earlier: None,
+        hint: None,
+    }
+}
+
+impl Wrong {
+    /// Done by this lane.
+    pub(crate) fn by(mut self, a: &Access, lane: u32) -> Self {
+        self.lane = lane;
+        let address = a.addresses[lane as usize];
+        self.address.get_or_insert_with(|| format!("{address:#x}"));
+        self
+    }
+}
