@@ -1,13 +1,13 @@
 //! Plans run by the CPU engine: against PyTorch's recorded numbers, and against themselves with a launch missing.
 
 use crate::golden::{Case, cases};
+use crate::runs;
 use crate::support::{self, distance};
 use rnnc::driver::{self, Choice};
 use rnnc::ir::Name;
 use rnnc_runtime::cpu::CpuEngine;
 use rnnc_runtime::engine::{Data, Engine, RunError};
-use rnnc_runtime::given::key;
-use rnnc_runtime::plan::{BufferId, Elem, Kernel, Plan, Reg, Role, Scope, Step};
+use rnnc_runtime::plan::{BufferId, Elem, Kernel, Plan, Reg, Role, Step};
 use rnnc_runtime::scalar::Unary;
 use std::collections::BTreeMap;
 
@@ -27,12 +27,9 @@ pub fn plan(case: &Case) -> Plan {
 
 /// Data for the buffers of some roles, out of golden tensors.
 pub fn bind(plan: &Plan, tensors: &support::Tensors, wanted: impl Fn(&Role) -> bool) -> BTreeMap<BufferId, Data> {
-    let buffers = plan.ids().filter(|(_, b)| wanted(&b.role));
-    let bound = buffers.filter_map(|(id, b)| {
-        let tensor = tensors.get(&key(b))?;
-        Some((id, Data::F32(tensor.data.iter().map(|x| *x as f32).collect())))
-    });
-    bound.collect()
+    let mut bound = runs::data(plan, tensors);
+    bound.retain(|id, _| wanted(&plan.buffer(*id).role));
+    bound
 }
 
 /// Runs a plan on golden inputs; the results under their golden keys.
@@ -51,21 +48,7 @@ pub fn run_on(engine: &mut dyn Engine, plan: &Plan, case: &Case) -> Result<suppo
 
 /// Results of a run under their golden keys.
 pub fn named(plan: &Plan, case: &Case, results: BTreeMap<BufferId, Data>) -> support::Tensors {
-    let named = results.into_iter().map(|(id, data)| {
-        let buffer = plan.buffer(id);
-        let mut shape = match buffer.scope {
-            Scope::Window(1) => vec![case.batch],
-            Scope::Window(k) => vec![k, case.batch],
-            _ => vec![case.frames, case.batch],
-        };
-        shape.extend(&buffer.shape);
-        let data = match data {
-            Data::F32(values) => values.into_iter().map(f64::from).collect(),
-            Data::I32(values) => values.into_iter().map(f64::from).collect(),
-        };
-        (key(buffer), rnnc::reference::Tensor { shape, data })
-    });
-    named.collect()
+    runs::named(plan, case.frames, case.batch, results)
 }
 
 /// The largest distance to the recorded outputs and final states.

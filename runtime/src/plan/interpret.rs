@@ -1,4 +1,5 @@
-//! Runs a plan point by point in f64: the plan's semantics written as directly as can be, for tests only.
+//! Runs a plan point by point in f64: the plan's semantics written as directly as can be. Tests hold
+//! the scheduler and every engine to it; it is always compiled, so that building tests does not build everything anew.
 //!
 //! In: a plan and data. Out: outputs and final windows. Nothing is fast, parallel or reused here, storage is never rounded,
 //! and nothing is shared with the engines beyond the plan's types: where an engine differs, one of the two is wrong.

@@ -16,7 +16,6 @@ mod check;
 mod cost;
 mod depend;
 mod index;
-#[cfg(any(test, feature = "interpret"))]
 pub mod interpret;
 mod lanes;
 mod number;
