@@ -179,6 +179,9 @@ fn usage(compiler: &Compiler, name: &str, faults: &mut Vec<String>) -> String {
         if !compiled.messages.is_empty() {
             faults.push(format!("{name} {arch} {elem:?}: {}", compiled.messages));
         }
+        if let Err(e) = softgpu::ptx::parse(&compiled.ptx) {
+            faults.push(format!("{name} {arch} {elem:?}: softgpu does not read its PTX: {e}"));
+        }
         for kernel in &compiled.functions {
             let known = SPILLING.contains(&(kernel.name.as_str(), *arch, *elem));
             if kernel.spills() != known {

@@ -1,0 +1,7 @@
+//! What is tested on the PTX that NVRTC makes from CUDA text; all modules in one binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
+
+mod fuzz;
+mod nvrtc;
+mod ptx;
