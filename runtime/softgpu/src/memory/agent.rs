@@ -246,6 +246,11 @@ impl Memory {
             .map_err(|w| w.by(&access, lane as u32))
     }
 
+    /// The thread that started the last copy of an mbarrier.
+    pub(crate) fn starter(&self, who: u32) -> u32 {
+        who & 31
+    }
+
     /// `cp.async.commit_group`.
     pub fn commit_group(&mut self, _warp: Warp, _lanes: u32) {}
 

@@ -1,6 +1,8 @@
 //! A stretch of memory that is addressed together: an allocation, the shared memory of a block, the local memory of a block,
 //! the parameters. It knows its bytes and which of them somebody wrote.
 
+use super::order::shadow::Shadow;
+
 /// Which bytes were written: a bit a byte.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Valid {
@@ -91,6 +93,8 @@ pub(crate) struct Area {
     pub base: u64,
     /// Whether it was freed.
     pub freed: bool,
+    /// Who used it last, where.
+    pub shadow: Shadow,
     data: Vec<u8>,
     valid: Valid,
 }
@@ -103,6 +107,7 @@ impl Area {
             sort,
             base,
             freed: false,
+            shadow: Shadow::default(),
             data: vec![poison; bytes],
             valid: Valid::new(bytes, false),
         }
@@ -116,6 +121,7 @@ impl Area {
             sort,
             base,
             freed: false,
+            shadow: Shadow::default(),
             data,
             valid,
         }

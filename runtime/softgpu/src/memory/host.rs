@@ -3,6 +3,7 @@
 use super::access::Wrong;
 use super::area::{Area, Sort};
 use super::launch::Shape;
+use super::order::Causality;
 use super::place::wrong;
 use super::random::Random;
 use super::{GLOBAL_BASE, Memory, SLOT};
@@ -23,6 +24,7 @@ impl Memory {
             slots: Vec::new(),
             params: 0,
             shape: Shape::default(),
+            order: Causality::default(),
             blocks: Vec::new(),
         }
     }

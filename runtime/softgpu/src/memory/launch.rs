@@ -6,6 +6,7 @@ use super::Memory;
 use super::access::{Warp, Wrong};
 use super::area::{Area, Sort};
 use super::mbarrier::Phase;
+use super::order::shadow::Shadow;
 
 /// The shape of a launch.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub struct Shape {
 /// A block that runs.
 #[derive(Debug)]
 pub(crate) struct Block {
+    /// Threads that have not exited.
+    pub alive: u32,
     /// Its shared memory.
     pub shared: usize,
     /// The local memory of its threads.
@@ -39,6 +42,8 @@ impl Memory {
     /// Begins a launch.
     pub fn begin(&mut self, launch: &Shape) {
         self.shape = launch.clone();
+        self.order.begin(launch);
+        self.areas.iter_mut().for_each(|area| area.shadow = Shadow::default());
         self.blocks = std::iter::repeat_with(|| None).take(launch.blocks as usize).collect();
         let params = Area::holding("parameters".into(), Sort::Param, 0, launch.params.clone(), true);
         self.areas[self.params] = params;
@@ -53,14 +58,20 @@ impl Memory {
         let name = format!("local memory of block {block}");
         let local = self.add_area(Area::poisoned(name, Sort::Local, 0, local_bytes, Self::poison()));
         self.blocks[block as usize] = Some(Block {
+            alive: self.shape.threads,
             shared,
             local,
             mbarriers: BTreeMap::new(),
         });
+        self.order.start_block(block);
     }
 
     /// Lanes of a warp are done.
-    pub fn exit(&mut self, _warp: Warp, _lanes: u32) {}
+    pub fn exit(&mut self, warp: Warp, lanes: u32) {
+        if let Some(block) = &mut self.blocks[warp.block as usize] {
+            block.alive -= lanes.count_ones();
+        }
+    }
 
     /// Ends a block: its shared memory is gone.
     ///
@@ -68,6 +79,8 @@ impl Memory {
     /// Where an asynchronous operation still needs it.
     pub fn end_block(&mut self, block: u32) -> Result<(), Wrong> {
         if let Some(Block { shared, local, .. }) = self.blocks[block as usize].take() {
+            self.order.forget(shared as u32);
+            self.order.end_block(block);
             self.spare.extend([shared, local]);
         }
         Ok(())

@@ -8,11 +8,14 @@ pub mod access;
 mod agent;
 mod area;
 mod atomic;
+mod clash;
 mod host;
 mod launch;
 mod mbarrier;
+mod order;
 mod place;
 pub mod random;
+mod run;
 mod sync;
 mod transfer;
 
@@ -26,6 +29,7 @@ pub use mbarrier::Mbarrier;
 
 use area::Area;
 use launch::Block;
+use order::Causality;
 use random::Random;
 
 /// Where device memory begins.
@@ -45,6 +49,7 @@ pub struct Memory {
     slots: Vec<u32>,
     params: usize,
     shape: Shape,
+    order: Causality,
     /// The blocks of the launch that run.
     blocks: Vec<Option<Block>>,
 }

@@ -1,9 +1,16 @@
-//! Loads, stores and atomic operations of a warp.
+//! Loads, stores and atomic operations of a warp: checked against the order of accesses, then done.
+//!
+//! An access that races is done all the same before it is reported, so that the machine may go on.
 
 use super::Memory;
 use super::access::{Access, Atomic, Lanes, Wrong};
+use super::area::Sort;
 use super::atomic;
-use super::place::{Group, Pattern, each};
+use super::order::shadow::{Clash, Visit};
+use super::order::site::{Site, What};
+use super::place::{Group, Pattern, each, wrong};
+use super::run::runs;
+use crate::fault::Kind;
 
 /// Bytes of a row: an element of 16 bytes takes two rows.
 fn rows(a: &Access) -> (u32, u32) {
@@ -22,17 +29,19 @@ impl Memory {
     pub fn load(&mut self, a: &Access, out: &mut [Lanes<u64>], valid: &mut [u32]) -> Result<(), Wrong> {
         let mut left = a.lanes;
         valid.fill(0);
+        let mut result = Ok(());
         while left != 0 {
             let group = self.group(a, &mut left)?;
-            self.load_group(a, &group, out, valid);
+            let pattern = group.pattern(a.bytes * a.elements);
+            result = result.and(self.order_read(a, &group, pattern));
+            self.load_group(a, &group, pattern, out, valid);
         }
-        Ok(())
+        result
     }
 
-    fn load_group(&self, a: &Access, group: &Group, out: &mut [Lanes<u64>], valid: &mut [u32]) {
+    fn load_group(&self, a: &Access, group: &Group, pattern: Pattern, out: &mut [Lanes<u64>], valid: &mut [u32]) {
         let (bytes, rows) = rows(a);
         let area = &self.areas[group.area];
-        let pattern = group.pattern(bytes * rows);
         for row in 0..rows as usize {
             let step = row as u32 * bytes;
             match pattern {
@@ -62,14 +71,40 @@ impl Memory {
     pub fn store(&mut self, a: &Access, values: &[Lanes<u64>], valid: &[u32]) -> Result<(), Wrong> {
         let mut left = a.lanes;
         let (bytes, rows) = rows(a);
+        let mut result = Ok(());
         while left != 0 {
             let group = self.group(a, &mut left)?;
+            let pattern = group.pattern(a.bytes * a.elements);
+            let (order, twice) = self.order_write(a, &group, pattern);
+            result = result.and(order);
+            if twice && result.is_ok() {
+                result = self.one_winner(a, &group, values);
+            }
             let area = &mut self.areas[group.area];
             for row in 0..rows as usize {
                 for lane in each(group.lanes) {
                     let at = group.offsets[lane] + row as u32 * bytes;
                     area.put(at as usize, bytes, values[row][lane], valid[row] & 1 << lane != 0);
                 }
+            }
+            self.strong_writes(a, &group, false);
+        }
+        result
+    }
+
+    /// Lanes of one store that meet must write the same.
+    fn one_winner(&self, a: &Access, group: &Group, values: &[Lanes<u64>]) -> Result<(), Wrong> {
+        for lane in each(group.lanes) {
+            let earlier = each(group.lanes & ((1 << lane) - 1));
+            let meets = |other: &usize| group.offsets[*other] == group.offsets[lane];
+            let differs = |other: &usize| values.iter().any(|row| row[*other] != row[lane]);
+            if let Some(other) = earlier.filter(meets).find(differs) {
+                let name = self.name(group.area, u64::from(group.offsets[lane]));
+                let text = format!("lanes {other} and {lane} write different values to {name} in one instruction");
+                let mut w = wrong(self.race_kind(group.area), text);
+                w.address = Some(name);
+                w.hint = Some("let one lane write".into());
+                return Err(w.by(a, lane as u32));
             }
         }
         Ok(())
@@ -88,17 +123,128 @@ impl Memory {
         out: &mut Lanes<u64>,
     ) -> Result<(), Wrong> {
         let mut left = a.lanes;
+        let mut result = Ok(());
         while left != 0 {
             let group = self.group(a, &mut left)?;
             let turn = self.random.below(32);
-            let area = &mut self.areas[group.area];
             for lane in each(group.lanes.rotate_right(turn)).map(|lane| (lane + turn as usize) % 32) {
+                let alone = Group {
+                    lanes: 1 << lane,
+                    ..group.clone()
+                };
+                result = result.and(self.order_atomic(a, &alone));
+                let area = &mut self.areas[group.area];
                 let at = group.offsets[lane] as usize;
                 let (old, valid) = area.get(at, a.bytes);
                 area.put(at, a.bytes, atomic::apply(op, a.bytes, old, b[lane], c[lane]), valid);
                 out[lane] = old;
             }
         }
-        Ok(())
+        result
+    }
+
+    /// Whether accesses of an area are ordered: no two threads share the others.
+    fn is_shared(&self, area: usize) -> bool {
+        matches!(self.areas[area].sort, Sort::Global | Sort::Shared { .. })
+    }
+
+    fn order_read(&mut self, a: &Access, group: &Group, pattern: Pattern) -> Result<(), Wrong> {
+        if !self.is_shared(group.area) {
+            return Ok(());
+        }
+        let site = self.order.sites.number(Site::of(a, What::Read));
+        let visit = visit(&self.order, a, site);
+        let shadow = &mut self.areas[group.area].shadow;
+        let span = a.bytes * a.elements;
+        let all = runs(group, span, pattern).map(|run| shadow.read(&visit, run));
+        let result = all.fold(Ok(()), |first: Result<(), Clash>, next| first.and(next));
+        if self.order.sites.get(site).strong() {
+            self.strong_reads(a, group);
+        }
+        result.map_err(|clash| self.race(a, group.area, site, clash))
+    }
+
+    fn order_write(&mut self, a: &Access, group: &Group, pattern: Pattern) -> (Result<(), Wrong>, bool) {
+        if !self.is_shared(group.area) {
+            return (Ok(()), false);
+        }
+        let site = self.order.sites.number(Site::of(a, What::Write));
+        let visit = visit(&self.order, a, site);
+        let shadow = &mut self.areas[group.area].shadow;
+        let span = a.bytes * a.elements;
+        let all = runs(group, span, pattern).map(|run| shadow.check_write(&visit, run));
+        let result = all.fold(Ok(()), |first: Result<(), Clash>, next| first.and(next));
+        let twice = runs(group, span, pattern).fold(false, |twice, run| shadow.write(&visit, run) | twice);
+        (result.map_err(|clash| self.race(a, group.area, site, clash)), twice)
+    }
+
+    fn order_atomic(&mut self, a: &Access, alone: &Group) -> Result<(), Wrong> {
+        if !self.is_shared(alone.area) {
+            return Ok(());
+        }
+        let site = self.order.sites.number(Site::of(a, What::Atomic));
+        let visit = visit(&self.order, a, site);
+        let shadow = &mut self.areas[alone.area].shadow;
+        let mut result = Ok(());
+        for run in runs(alone, a.bytes, Pattern::Scattered) {
+            result = result.and(shadow.check_write(&visit, run));
+            shadow.write(&visit, run);
+        }
+        self.strong_reads(a, alone);
+        self.strong_writes(a, alone, true);
+        result.map_err(|clash| self.race(a, alone.area, site, clash))
+    }
+
+    /// Strong reads take what the last strong write carries.
+    fn strong_reads(&mut self, a: &Access, group: &Group) {
+        for lane in each(group.lanes) {
+            for element in 0..a.elements {
+                let offset = group.offsets[lane] + element * a.bytes;
+                let last = self.areas[group.area].shadow.last_write(offset);
+                if last.is_some_and(|(_, site)| self.order.sites.get(site).strong()) {
+                    self.order
+                        .strong_read(a.warp, lane as u32, (group.area as u32, offset), a.order, a.scope);
+                }
+            }
+        }
+    }
+
+    fn strong_writes(&mut self, a: &Access, group: &Group, passes_on: bool) {
+        if !Site::of(a, What::Write).strong() || !self.is_shared(group.area) {
+            return;
+        }
+        for lane in each(group.lanes) {
+            for element in 0..a.elements {
+                let place = (group.area as u32, group.offsets[lane] + element * a.bytes);
+                self.order
+                    .strong_write(a.warp, lane as u32, place, (a.order, a.scope), passes_on);
+            }
+        }
+    }
+
+    fn race_kind(&self, area: usize) -> Kind {
+        if self.areas[area].sort == Sort::Global {
+            Kind::GlobalRace
+        } else {
+            Kind::SharedRace
+        }
+    }
+
+    /// Names a collision.
+    fn race(&self, a: &Access, area: usize, site: u32, clash: Clash) -> Wrong {
+        super::clash::describe(self, self.race_kind(area), area, (site, clash)).by(a, clash.lane)
+    }
+}
+
+/// An access of a warp, to be checked.
+fn visit<'a>(order: &'a super::order::Causality, a: &Access, site: u32) -> Visit<'a> {
+    let clock = order.clock(a.warp);
+    Visit {
+        clock,
+        ids: order.ids,
+        sites: &order.sites,
+        site,
+        stamp: order.tick,
+        mark: clock.first,
     }
 }

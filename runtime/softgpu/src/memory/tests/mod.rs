@@ -1,5 +1,7 @@
 //! Memory, called directly.
 
+mod order;
+
 use super::*;
 use crate::fault::Kind;
 use crate::ptx::ast::Space;
@@ -115,15 +117,13 @@ fn an_atomic_gives_each_lane_its_turn() {
     let counter = memory.allocate(4, "counter");
     memory.write(counter, &5u32.to_le_bytes()).unwrap();
     let mut out = [0; 32];
-    memory
-        .atomic(
-            &access(&[counter; 32], Space::Global, 4, 1),
-            Atomic::Add,
-            &[1; 32],
-            &[0; 32],
-            &mut out,
-        )
-        .unwrap();
+    let addresses = [counter; 32];
+    let a = Access {
+        order: Order::Relaxed,
+        scope: Scope::Gpu,
+        ..access(&addresses, Space::Global, 4, 1)
+    };
+    memory.atomic(&a, Atomic::Add, &[1; 32], &[0; 32], &mut out).unwrap();
     out.sort_unstable();
     assert_eq!(out, std::array::from_fn(|i| 5 + i as u64));
     let mut now = [0; 4];

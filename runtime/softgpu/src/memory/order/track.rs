@@ -1,0 +1,185 @@
+//! Records of accesses to the cells of a page: who was last, when, and by which instruction; a set of accesses where several
+//! are unordered.
+
+use super::view::SET;
+
+/// Accesses of lanes of one warp (or of one asynchronous copy).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The number of lane 0 of the warp, or of the copies of lane 0.
+    pub first: u32,
+    /// The lanes.
+    pub lanes: u32,
+    /// When.
+    pub stamp: u32,
+    /// By which instruction.
+    pub site: u32,
+}
+
+impl Entry {
+    /// An access of one accessor.
+    pub fn single(who: u32, stamp: u32, site: u32) -> Self {
+        Self {
+            first: who & !31,
+            lanes: 1 << (who & 31),
+            stamp,
+            site,
+        }
+    }
+}
+
+/// How many unordered accesses a word remembers. Beyond it one of them is forgotten, chosen by where and when it was, so that
+/// over several words each reader is remembered somewhere.
+const MOST: usize = 256;
+
+/// Sets of accesses, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sets {
+    all: Vec<Vec<Entry>>,
+    free: Vec<u32>,
+}
+
+impl Sets {
+    fn make(&mut self) -> u32 {
+        if let Some(number) = self.free.pop() {
+            return number;
+        }
+        self.all.push(Vec::new());
+        self.all.len() as u32 - 1
+    }
+}
+
+/// The last accesses of each cell: of those that read, or of those that write.
+#[derive(Clone, Debug)]
+pub(crate) struct Track {
+    /// When; 0 for never.
+    pub stamp: Vec<u32>,
+    /// Who, or a set.
+    pub who: Vec<u32>,
+    /// By which instruction.
+    pub site: Vec<u32>,
+    /// How many cells have a set.
+    sets: u32,
+}
+
+impl Track {
+    /// No accesses yet.
+    pub fn new(cells: usize) -> Self {
+        Self {
+            stamp: vec![0; cells],
+            who: vec![0; cells],
+            site: vec![0; cells],
+            sets: 0,
+        }
+    }
+
+    /// The accesses of a cell.
+    pub fn entries<'a>(&'a self, cell: usize, sets: &'a Sets, single: &'a mut Entry) -> &'a [Entry] {
+        let (who, stamp) = (self.who[cell], self.stamp[cell]);
+        if who & SET != 0 {
+            return &sets.all[(who & !SET) as usize];
+        }
+        if stamp == 0 {
+            return &[];
+        }
+        *single = Entry::single(who, stamp, self.site[cell]);
+        std::slice::from_ref(single)
+    }
+
+    /// Forgets a cell.
+    pub fn clear(&mut self, cell: usize, sets: &mut Sets) {
+        if self.who[cell] & SET != 0 {
+            let number = self.who[cell] & !SET;
+            sets.all[number as usize].clear();
+            sets.free.push(number);
+            self.sets -= 1;
+        }
+        self.who[cell] = 0;
+        self.stamp[cell] = 0;
+    }
+
+    /// One access is all that matters of a cell.
+    pub fn put(&mut self, cell: usize, entry: Entry, sets: &mut Sets) {
+        if entry.lanes.is_power_of_two() {
+            self.clear(cell, sets);
+            self.who[cell] = entry.first + entry.lanes.trailing_zeros();
+        } else {
+            let number = self.set_of(cell, sets);
+            sets.all[number].clear();
+            sets.all[number].push(entry);
+        }
+        self.stamp[cell] = entry.stamp;
+        self.site[cell] = entry.site;
+    }
+
+    /// The set of a cell, made of what it holds.
+    fn set_of(&mut self, cell: usize, sets: &mut Sets) -> usize {
+        if self.who[cell] & SET == 0 {
+            let number = sets.make();
+            if self.stamp[cell] != 0 {
+                let entry = Entry::single(self.who[cell], self.stamp[cell], self.site[cell]);
+                sets.all[number as usize].push(entry);
+            }
+            self.who[cell] = SET | number;
+            self.sets += 1;
+        }
+        (self.who[cell] & !SET) as usize
+    }
+
+    /// Adds an access beside those that `keep` says still matter.
+    pub fn add(&mut self, cell: usize, entry: Entry, sets: &mut Sets, keep: impl Fn(&Entry) -> bool) {
+        let number = self.set_of(cell, sets);
+        let set = &mut sets.all[number];
+        for old in set.iter_mut().filter(|old| old.first == entry.first) {
+            old.lanes &= !entry.lanes;
+        }
+        if set.len() >= 8 || set.iter().any(|old| old.lanes == 0) {
+            set.retain(|old| old.lanes != 0 && keep(old));
+        }
+        if set.len() >= MOST {
+            let victim = (entry.stamp as usize).wrapping_mul(31).wrapping_add(cell) % MOST;
+            set.swap_remove(victim);
+        }
+        set.push(entry);
+        self.stamp[cell] = entry.stamp;
+        self.site[cell] = entry.site;
+    }
+
+    /// Keeps the accesses of a cell that still matter.
+    pub fn keep(&mut self, cell: usize, sets: &mut Sets, keep: impl Fn(&Entry) -> bool) {
+        if self.who[cell] & SET != 0 {
+            let set = &mut sets.all[(self.who[cell] & !SET) as usize];
+            set.retain(keep);
+            if set.is_empty() {
+                self.clear(cell, sets);
+            }
+        } else if self.stamp[cell] != 0 && !keep(&Entry::single(self.who[cell], self.stamp[cell], self.site[cell])) {
+            self.clear(cell, sets);
+        }
+    }
+
+    /// Whether some cell has a set.
+    pub fn has_sets(&self) -> bool {
+        self.sets != 0
+    }
+
+    /// The same with cells of half the size.
+    pub fn halve(&self, sets: &mut Sets) -> Self {
+        let mut finer = Self::new(self.who.len() * 2);
+        for cell in 0..finer.who.len() {
+            let old = cell / 2;
+            finer.stamp[cell] = self.stamp[old];
+            finer.site[cell] = self.site[old];
+            finer.who[cell] = self.who[old];
+            if self.who[old] & SET != 0 {
+                finer.sets += 1;
+                if cell % 2 == 1 {
+                    let number = sets.make();
+                    sets.all[number as usize] = sets.all[(self.who[old] & !SET) as usize].clone();
+                    finer.who[cell] = SET | number;
+                }
+            }
+        }
+        finer
+    }
+}
