@@ -184,6 +184,12 @@ impl Area {
         self.valid.set(at, bytes.len(), true);
     }
 
+    /// Marks bytes as never written, and spoils them.
+    pub fn spoil(&mut self, at: usize, bytes: usize, poison: u8) {
+        self.data[at..at + bytes].fill(poison);
+        self.valid.set(at, bytes, false);
+    }
+
     /// Copies bytes with their validity to another area (or the same one: they must not overlap then).
     pub fn image(&self, at: usize, bytes: usize) -> Vec<(u8, bool)> {
         (at..at + bytes)

@@ -4,7 +4,7 @@ use super::Memory;
 use super::access::Wrong;
 use super::order::shadow::Clash;
 use super::order::site::{Site, What};
-use super::order::view::{AGENT, AT_MBARRIER};
+use super::order::view::{AGENT, AT_MBARRIER, THREAD};
 use super::place::wrong;
 use crate::fault::Kind;
 
@@ -15,6 +15,7 @@ pub(crate) fn describe(memory: &Memory, kind: Kind, area: usize, (site, clash): 
     let name = memory.name(area, u64::from(clash.offset));
     let asynchronous = clash.who & AGENT != 0 || matches!(mine.what, What::CopyRead | What::CopyWrite);
     let kind = match (clash.non_coherent, asynchronous) {
+        _ if mine.what == What::Mbarrier || other.what == What::Mbarrier => Kind::Mbarrier,
         (true, _) => Kind::NonCoherent,
         (_, true) => Kind::AsyncRace,
         _ => kind,
@@ -47,7 +48,7 @@ fn earlier(memory: &Memory, clash: Clash) -> Option<(u32, u32, u32, String)> {
     let who = if clash.who & AT_MBARRIER == AT_MBARRIER {
         memory.starter(clash.who)
     } else {
-        clash.who & !AGENT
+        clash.who & THREAD
     };
     let a_block = memory.order.ids.warps * 32;
     Some((who / a_block, who % a_block, other.at, other.describe()))
@@ -56,6 +57,9 @@ fn earlier(memory: &Memory, clash: Clash) -> Option<(u32, u32, u32, String)> {
 fn hint(kind: Kind, mine: &Site, other: &Site) -> Option<String> {
     let text = match kind {
         Kind::NonCoherent => "load it with ld.global (no const __restrict__, no __ldg), or write it in another kernel",
+        Kind::Mbarrier => {
+            "use an mbarrier only through its instructions, and mbarrier.inval before its place is used again"
+        }
         Kind::AsyncRace => "wait for the copy (its group or its mbarrier) first",
         Kind::SharedRace => "put __syncthreads(), or __syncwarp() within a warp, between them",
         _ if mine.strong() && other.strong() => {

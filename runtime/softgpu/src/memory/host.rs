@@ -1,6 +1,7 @@
 //! What the host does: allocate, free, copy, and define the variables of a module.
 
 use super::access::Wrong;
+use super::agent::Agents;
 use super::area::{Area, Sort};
 use super::launch::Shape;
 use super::order::Causality;
@@ -25,6 +26,7 @@ impl Memory {
             params: 0,
             shape: Shape::default(),
             order: Causality::default(),
+            agents: Agents::default(),
             blocks: Vec::new(),
         }
     }

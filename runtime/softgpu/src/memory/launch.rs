@@ -4,9 +4,15 @@ use std::collections::BTreeMap;
 
 use super::Memory;
 use super::access::{Warp, Wrong};
+use super::agent::Agents;
 use super::area::{Area, Sort};
+use super::clash;
 use super::mbarrier::Phase;
-use super::order::shadow::Shadow;
+use super::order::shadow::{Clash, Shadow};
+use super::order::site::What;
+use super::order::track::Entry;
+use super::order::view::{AGENT, AT_MBARRIER, BULK_READ};
+use crate::fault::Kind;
 
 /// The shape of a launch.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +49,7 @@ impl Memory {
     pub fn begin(&mut self, launch: &Shape) {
         self.shape = launch.clone();
         self.order.begin(launch);
+        self.agents = Agents::default();
         self.areas.iter_mut().for_each(|area| area.shadow = Shadow::default());
         self.blocks = std::iter::repeat_with(|| None).take(launch.blocks as usize).collect();
         let params = Area::holding("parameters".into(), Sort::Param, 0, launch.params.clone(), true);
@@ -76,14 +83,48 @@ impl Memory {
     /// Ends a block: its shared memory is gone.
     ///
     /// # Errors
-    /// Where an asynchronous operation still needs it.
+    /// Where somebody may still need it: an asynchronous operation, or a thread of a peer whose access nothing orders before.
     pub fn end_block(&mut self, block: u32) -> Result<(), Wrong> {
-        if let Some(Block { shared, local, .. }) = self.blocks[block as usize].take() {
-            self.order.forget(shared as u32);
-            self.order.end_block(block);
-            self.spare.extend([shared, local]);
+        let Some(Block { shared, local, .. }) = self.blocks[block as usize].take() else {
+            return Ok(());
+        };
+        self.end_agents(block);
+        let result = self.still_needed(block, shared);
+        self.order.forget(shared as u32);
+        self.order.end_block(block);
+        self.areas[shared].shadow = Shadow::default();
+        self.spare.extend([shared, local]);
+        result
+    }
+
+    fn still_needed(&self, block: u32, shared: usize) -> Result<(), Wrong> {
+        if !self.areas[shared].shadow.agents {
+            return Ok(());
         }
-        Ok(())
+        let (ids, known) = (self.order.ids, self.order.of_block(block));
+        let other = |entry: &Entry| {
+            let who = entry.first + entry.lanes.trailing_zeros();
+            let own = who < AGENT && ids.block_of(who) == block;
+            let own_copy = who & AT_MBARRIER == AGENT && who & BULK_READ != BULK_READ && ids.block_of(who) == block;
+            let mbarrier = self.order.sites.get(entry.site).what == What::Mbarrier;
+            !own && !own_copy && !mbarrier && !known.knows(who, entry.stamp, ids)
+        };
+        let Some((entry, offset)) = self.areas[shared].shadow.find(other) else {
+            return Ok(());
+        };
+        let who = entry.first + entry.lanes.trailing_zeros();
+        let clash = Clash {
+            lane: 0,
+            who,
+            site: entry.site,
+            offset,
+            non_coherent: false,
+        };
+        let mut w = clash::describe(self, Kind::Cluster, shared, (entry.site, clash));
+        let what = self.order.sites.get(entry.site).describe();
+        w.message = format!("block {block} exits, and nothing orders that after a {what} of its shared memory");
+        w.hint = Some("wait for the copy, or let the blocks of the cluster meet before they exit".into());
+        Err(w)
     }
 
     /// Ends the launch; what comes after sees all that it did.

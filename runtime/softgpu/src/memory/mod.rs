@@ -27,6 +27,7 @@ pub use agent::{AsyncOp, CopyAsync, Done};
 pub use launch::Shape;
 pub use mbarrier::Mbarrier;
 
+use agent::Agents;
 use area::Area;
 use launch::Block;
 use order::Causality;
@@ -50,6 +51,7 @@ pub struct Memory {
     params: usize,
     shape: Shape,
     order: Causality,
+    agents: Agents,
     /// The blocks of the launch that run.
     blocks: Vec<Option<Block>>,
 }

@@ -126,10 +126,16 @@ impl Memory {
             let text = "an address of a peer's shared memory in an instruction that names shared::cta".to_string();
             return Err(wrong(Kind::Cluster, text).by(a, lane));
         }
+        if block != a.warp.block && !self.order.clock(a.warp).met_cluster {
+            let text = format!("shared memory of block {block} before a barrier of the cluster: it may not run yet");
+            let mut w = wrong(Kind::Cluster, text).by(a, lane);
+            w.hint = Some("let the blocks of the cluster meet (barrier.cluster, cluster.sync()) first".into());
+            return Err(w);
+        }
         match self.blocks.get(block as usize).and_then(Option::as_ref) {
             Some(resident) => Ok((resident.shared, origin)),
             None => {
-                let text = format!("shared memory of block {block}, which does not run (yet, or any more)");
+                let text = format!("shared memory of block {block}, which has exited");
                 Err(wrong(Kind::Cluster, text).by(a, lane))
             }
         }

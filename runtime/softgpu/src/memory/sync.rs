@@ -10,7 +10,9 @@ impl Memory {
     }
 
     /// `fence.proxy.async`: what the lanes wrote may be read by asynchronous copies.
-    pub fn proxy_fence(&mut self, _warp: Warp, _lanes: u32) {}
+    pub fn proxy_fence(&mut self, warp: Warp, lanes: u32) {
+        self.order.proxy_fence(warp, lanes);
+    }
 
     /// A barrier of a block is complete: (warp, lanes) of those that arrived and of those that wait (`bar.arrive` only arrives).
     pub fn barrier(&mut self, block: u32, arrived: &[(u32, u32)], waiting: &[(u32, u32)]) {

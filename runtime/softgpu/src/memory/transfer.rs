@@ -3,7 +3,7 @@
 //! An access that races is done all the same before it is reported, so that the machine may go on.
 
 use super::Memory;
-use super::access::{Access, Atomic, Lanes, Wrong};
+use super::access::{Access, Atomic, Lanes, Order, Wrong};
 use super::area::Sort;
 use super::atomic;
 use super::order::shadow::{Clash, Visit};
@@ -148,16 +148,26 @@ impl Memory {
         matches!(self.areas[area].sort, Sort::Global | Sort::Shared { .. })
     }
 
+    /// Notes that a thread of another block has been in shared memory.
+    fn note_visitor(&mut self, a: &Access, area: usize) {
+        if let Sort::Shared { block } = self.areas[area].sort
+            && block != a.warp.block
+        {
+            self.areas[area].shadow.agents = true;
+        }
+    }
+
     fn order_read(&mut self, a: &Access, group: &Group, pattern: Pattern) -> Result<(), Wrong> {
         if !self.is_shared(group.area) {
             return Ok(());
         }
+        self.note_visitor(a, group.area);
         let site = self.order.sites.number(Site::of(a, What::Read));
         let visit = visit(&self.order, a, site);
         let shadow = &mut self.areas[group.area].shadow;
         let span = a.bytes * a.elements;
-        let all = runs(group, span, pattern).map(|run| shadow.read(&visit, run));
-        let result = all.fold(Ok(()), |first: Result<(), Clash>, next| first.and(next));
+        let mut result: Result<(), Clash> = Ok(());
+        runs(group, span, pattern).for_each(|run| result = result.and(shadow.read(&visit, run)));
         if self.order.sites.get(site).strong() {
             self.strong_reads(a, group);
         }
@@ -169,11 +179,25 @@ impl Memory {
             return (Ok(()), false);
         }
         let site = self.order.sites.number(Site::of(a, What::Write));
+        self.order_write_of(a, group, pattern, site)
+    }
+
+    /// Checks and records a write of some other kind by a lane.
+    pub(crate) fn order_write_as(&mut self, a: &Access, group: &Group, what: What) -> Result<(), Wrong> {
+        let site = self.order.sites.number(Site {
+            order: Order::Weak,
+            ..Site::of(a, what)
+        });
+        self.order_write_of(a, group, Pattern::Scattered, site).0
+    }
+
+    fn order_write_of(&mut self, a: &Access, group: &Group, pattern: Pattern, site: u32) -> (Result<(), Wrong>, bool) {
+        self.note_visitor(a, group.area);
         let visit = visit(&self.order, a, site);
         let shadow = &mut self.areas[group.area].shadow;
         let span = a.bytes * a.elements;
-        let all = runs(group, span, pattern).map(|run| shadow.check_write(&visit, run));
-        let result = all.fold(Ok(()), |first: Result<(), Clash>, next| first.and(next));
+        let mut result: Result<(), Clash> = Ok(());
+        runs(group, span, pattern).for_each(|run| result = result.and(shadow.check_write(&visit, run)));
         let twice = runs(group, span, pattern).fold(false, |twice, run| shadow.write(&visit, run) | twice);
         (result.map_err(|clash| self.race(a, group.area, site, clash)), twice)
     }
@@ -182,6 +206,7 @@ impl Memory {
         if !self.is_shared(alone.area) {
             return Ok(());
         }
+        self.note_visitor(a, alone.area);
         let site = self.order.sites.number(Site::of(a, What::Atomic));
         let visit = visit(&self.order, a, site);
         let shadow = &mut self.areas[alone.area].shadow;
@@ -201,7 +226,7 @@ impl Memory {
             for element in 0..a.elements {
                 let offset = group.offsets[lane] + element * a.bytes;
                 let last = self.areas[group.area].shadow.last_write(offset);
-                if last.is_some_and(|(_, site)| self.order.sites.get(site).strong()) {
+                if last.is_some_and(|(_, _, site)| self.order.sites.get(site).strong()) {
                     self.order
                         .strong_read(a.warp, lane as u32, (group.area as u32, offset), a.order, a.scope);
                 }

@@ -50,6 +50,8 @@ pub(crate) struct Clock {
     pub fences: Vec<Fenced>,
     /// What relaxed reads have seen, which a later fence acquires: the lane, the blocks that released it, the view.
     pub pending: Vec<(u32, (u32, u32), Rc<View>)>,
+    /// When each lane executed its last `fence.proxy.async`.
+    pub proxy_fences: [u32; 32],
     /// Whether it has waited for a barrier of the cluster.
     pub met_cluster: bool,
 }
@@ -65,6 +67,7 @@ impl Clock {
             views: Views::Same(Rc::new(View::of_everything_before(1))),
             fences: Vec::new(),
             pending: Vec::new(),
+            proxy_fences: [0; 32],
             met_cluster: false,
         }
     }
@@ -79,6 +82,7 @@ impl Clock {
             views: Views::Same(view),
             fences: Vec::new(),
             pending: Vec::new(),
+            proxy_fences: [0; 32],
             met_cluster: true,
         }
     }

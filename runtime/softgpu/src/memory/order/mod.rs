@@ -202,6 +202,20 @@ impl Causality {
             .collect()
     }
 
+    /// `fence.proxy.async`: what the lanes wrote so far may be read by the asynchronous proxy.
+    pub fn proxy_fence(&mut self, warp: Warp, lanes: u32) {
+        let tick = self.advance();
+        let clock = self.clock_mut(warp);
+        each(lanes).for_each(|lane| clock.proxy_fences[lane] = tick);
+    }
+
+    /// When a thread executed its last proxy fence; far in the future for one that is gone.
+    pub fn proxy_fence_of(&self, who: u32) -> u32 {
+        let warp = who / 32;
+        let clock = self.clocks[(warp / self.ids.warps) as usize].get((warp % self.ids.warps) as usize);
+        clock.map_or(u32::MAX, |clock| clock.proxy_fences[(who % 32) as usize])
+    }
+
     /// Forgets what locations of an area carry.
     pub fn forget(&mut self, area: u32) {
         self.messages.retain(|place, _| place.0 != area);

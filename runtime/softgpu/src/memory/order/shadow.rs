@@ -5,7 +5,7 @@ use super::super::access::Order;
 use super::clock::Clock;
 use super::site::{Site, Sites};
 use super::track::{Entry, Sets, Track};
-use super::view::{AGENT, Numbering};
+use super::view::{AGENT, Numbering, PENDING};
 
 /// Bytes of a page of shadow.
 const PAGE: usize = 4096;
@@ -73,6 +73,8 @@ struct Page {
 pub(crate) struct Shadow {
     pages: Vec<Option<Box<Page>>>,
     sets: Sets,
+    /// Whether asynchronous operations, or threads of other blocks where it is shared memory, have been here.
+    pub agents: bool,
 }
 
 /// A stretch of cells in a page: the first, how many, the lane of the first, and log2 of the cells of a lane.
@@ -145,10 +147,8 @@ impl Visit<'_> {
         let bad = entries
             .iter()
             .find(|entry| !self.knows(lanes, entry) && !self.excuses(lane, entry))?;
-        let who = super::super::place::each(bad.lanes).map(|other| bad.first + other as u32);
-        let who = who
-            .filter(|&who| !self.clock.knows(lane, who, bad.stamp, self.ids))
-            .next();
+        let mut whos = super::super::place::each(bad.lanes).map(|other| bad.first + other as u32);
+        let who = whos.find(|&who| !self.clock.knows(lane, who, bad.stamp, self.ids));
         Some((who.unwrap_or(bad.first + bad.lanes.trailing_zeros()), *bad))
     }
 
@@ -349,13 +349,41 @@ impl Shadow {
         twice
     }
 
-    /// The instruction that wrote a place last.
-    pub fn last_write(&self, offset: u32) -> Option<(u32, u32)> {
+    /// Who wrote a place last, when, by which instruction.
+    pub fn last_write(&self, offset: u32) -> Option<(u32, u32, u32)> {
         let page = self.pages.get(offset as usize / PAGE)?.as_ref()?;
         let cell = (offset as usize % PAGE) >> page.shift;
         let mut single = Entry::single(0, 0, 0);
         let last = page.writes.entries(cell, &self.sets, &mut single).last()?;
-        Some((last.first + last.lanes.trailing_zeros(), last.site))
+        Some((last.first + last.lanes.trailing_zeros(), last.stamp, last.site))
+    }
+
+    /// An asynchronous operation has read or written a place: what was pending is stamped.
+    pub fn complete(&mut self, offset: u32, bytes: u32, mark: u32, stamp: u32, write: bool) {
+        self.restamp(offset, bytes, write, |who, old| {
+            if who == mark && old == PENDING { stamp } else { old }
+        });
+    }
+
+    /// The last writes of a place become pending for ever, or are forgotten.
+    pub fn pend(&mut self, offset: u32, bytes: u32, pending: bool) {
+        self.restamp(offset, bytes, true, |_, _| if pending { PENDING } else { 0 });
+    }
+
+    fn restamp(&mut self, offset: u32, bytes: u32, write: bool, stamp: impl Fn(u32, u32) -> u32) {
+        let run = Run {
+            offset,
+            span: bytes,
+            lane: 0,
+            count: 1,
+            lanes: 0,
+        };
+        let done = self.each_stretch(4, run, |page, sets, s| {
+            let track = if write { &mut page.writes } else { &mut page.reads };
+            (s.first..s.first + s.cells).for_each(|cell| track.restamp(cell, sets, &stamp));
+            Ok(())
+        });
+        debug_assert!(done.is_ok(), "stamping does not fail");
     }
 
     /// Accesses by accessors that `of` picks and `known` does not know: the first of them, with its offset.

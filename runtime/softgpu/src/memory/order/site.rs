@@ -13,6 +13,8 @@ pub(crate) enum What {
     Write,
     /// An atomic operation.
     Atomic,
+    /// The initialisation of an mbarrier, which holds its place until `mbarrier.inval`.
+    Mbarrier,
     /// An asynchronous copy reads its source.
     CopyRead,
     /// An asynchronous operation writes its destination.
@@ -72,6 +74,7 @@ impl Site {
             What::Read => "read",
             What::Write => "write",
             What::Atomic => "atomic operation",
+            What::Mbarrier => return "mbarrier.init".into(),
             What::CopyRead => return format!("read of {} bytes by an asynchronous copy", self.bytes),
             What::CopyWrite => return format!("write of {} bytes by an asynchronous copy", self.bytes),
         };

@@ -158,6 +158,17 @@ impl Track {
         }
     }
 
+    /// Changes the stamps of a cell.
+    pub fn restamp(&mut self, cell: usize, sets: &mut Sets, stamp: impl Fn(u32, u32) -> u32) {
+        if self.who[cell] & SET != 0 {
+            for entry in &mut sets.all[(self.who[cell] & !SET) as usize] {
+                entry.stamp = stamp(entry.first + entry.lanes.trailing_zeros(), entry.stamp);
+            }
+        } else if self.stamp[cell] != 0 {
+            self.stamp[cell] = stamp(self.who[cell], self.stamp[cell]);
+        }
+    }
+
     /// Whether some cell has a set.
     pub fn has_sets(&self) -> bool {
         self.sets != 0

@@ -9,6 +9,14 @@
 pub(crate) const AGENT: u32 = 1 << 30;
 /// Names of accessors from here on are the copies that complete at an mbarrier.
 pub(crate) const AT_MBARRIER: u32 = AGENT | 1 << 29;
+/// The bulk copies of a thread that complete by groups, as readers of their source.
+pub(crate) const BULK_READ: u32 = AGENT | 1 << 28;
+/// The same, as writers of their destination.
+pub(crate) const BULK_WRITE: u32 = AGENT | 1 << 27;
+/// The number of the thread in all of these but the copies at an mbarrier.
+pub(crate) const THREAD: u32 = (1 << 27) - 1;
+/// The stamp of what is not complete: nobody knows it.
+pub(crate) const PENDING: u32 = u32::MAX;
 /// Set in a record: the low bits are the number of a set of accesses.
 pub(crate) const SET: u32 = 1 << 31;
 
@@ -26,7 +34,7 @@ pub(crate) struct Numbering {
 impl Numbering {
     /// The block of a thread, or of the thread that started an asynchronous copy.
     pub fn block_of(self, who: u32) -> u32 {
-        (who & !AGENT) / 32 / self.warps
+        (who & THREAD) / 32 / self.warps
     }
 
     /// The cluster of a block.
@@ -120,7 +128,7 @@ impl View {
             return stamp < self.threads.get(who);
         }
         if who & AGENT != 0 {
-            return stamp < self.warps.get((who & !AGENT) / 32 | AGENT) || stamp < self.threads.get(who);
+            return stamp < self.warps.get(((who & !AGENT) / 32) | AGENT) || stamp < self.threads.get(who);
         }
         stamp < self.floor
             || stamp < self.blocks.get(who / 32 / ids.warps)
@@ -128,7 +136,7 @@ impl View {
             || stamp < self.threads.get(who)
     }
 
-    /// Whether a copy at an mbarrier with this stamp is known.
+    /// Up to where what is named so is known: copies at an mbarrier, or its phases.
     pub fn up_to(&self, who: u32) -> u32 {
         self.threads.get(who)
     }

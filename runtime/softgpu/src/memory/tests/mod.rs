@@ -1,6 +1,8 @@
 //! Memory, called directly.
 
+mod agents;
 mod order;
+mod scene;
 
 use super::*;
 use crate::fault::Kind;
