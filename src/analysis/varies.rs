@@ -40,7 +40,7 @@ fn of_node(graph: &Graph, id: NodeId, table: &[Vec<bool>]) -> Vec<bool> {
             let source = operand(0).into_iter().enumerate();
             source.filter(|(at, _)| !axes.contains(at)).map(|(_, v)| v).collect()
         }
-        Op::Contract { labels, out } => out
+        Op::Contract { labels, out } | Op::Total { labels, out } => out
             .iter()
             .map(|label| (0..labels.len()).any(|port| varies_along(&labels[port], &operand(port), *label)))
             .collect(),

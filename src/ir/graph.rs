@@ -105,6 +105,10 @@ pub struct Graph {
     pub params: Vec<NodeId>,
     /// Its outputs, in declared order.
     pub outputs: Vec<Output>,
+    /// Whether it runs from the last frame to the first. What it is given and what it gives stay in the order of time: its
+    /// frame s is frame T - 1 - s of its inputs and outputs, a delayed read is of a later frame, an initial window holds the
+    /// frames from T on, and a final window the first ones.
+    pub against_time: bool,
     inner: StableDiGraph<Node, Edge, u32>,
 }
 

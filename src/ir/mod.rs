@@ -2,7 +2,8 @@
 //!
 //! What holds of every [`Graph`] (checked by `verify`): operands are numbered 0.. without gaps; elementwise operations have
 //! operands of exactly their own axes (views are explicit: [`Op::Broadcast`] and its kin); only [`Op::State`] nodes are
-//! read with a delay; every cycle passes a delayed edge; a node's [`Kind`] is at least that of its operands.
+//! read with a delay; every cycle passes a delayed edge; a node's [`Kind`] is at least that of its operands
+//! (a total's is below it).
 
 mod graph;
 pub mod op;

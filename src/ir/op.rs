@@ -68,6 +68,14 @@ pub enum Op {
         /// Labels of the result's axes, each of them in some operand.
         out: Vec<u32>,
     },
+    /// The general product of one or two operands as in [`Op::Contract`], summed over all frames as well, and over the
+    /// sequences too where the result exists once. What weight gradients are made of.
+    Total {
+        /// Labels of each operand's axes.
+        labels: Vec<Vec<u32>>,
+        /// Labels of the result's axes, each of them in some operand.
+        out: Vec<u32>,
+    },
     /// A reduction over some axes, which the result lacks.
     Reduce {
         /// Which reduction.
@@ -109,6 +117,7 @@ impl Op {
             Op::Shift { .. } => "shift",
             Op::Concat { .. } => "concat",
             Op::Contract { .. } => "contract",
+            Op::Total { .. } => "total",
             Op::Reduce { op, .. } => op.name(),
             Op::Gather => "gather",
             Op::OneHot => "one_hot",
@@ -132,7 +141,7 @@ impl Op {
             Op::Binary(_) | Op::Gather => (2, 2),
             Op::Where | Op::Clamp => (3, 3),
             Op::Concat { .. } => (1, usize::MAX),
-            Op::Contract { .. } => (1, 2),
+            Op::Contract { .. } | Op::Total { .. } => (1, 2),
             Op::State { .. } => (1, 2),
         }
     }

@@ -67,7 +67,7 @@ fn attributes(node: &Node) -> String {
         Op::Slice { axis, lo, hi } => format!(" axis {axis} {lo}..{hi}"),
         Op::Shift { axis, by } => format!(" axis {axis} by {by}"),
         Op::Concat { axis } => format!(" axis {axis}"),
-        Op::Contract { labels, out } => {
+        Op::Contract { labels, out } | Op::Total { labels, out } => {
             let operands: Vec<String> = labels.iter().map(|l| letters(l)).collect();
             format!(" {}->{}", operands.join(","), letters(out))
         }

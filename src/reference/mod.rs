@@ -1,7 +1,8 @@
 //! Evaluates a graph in f64, slow and obvious: what every plan, pass and device is measured against.
 //!
 //! A graph, sizes and tensors come in under the keys `x.NAME`, `p.NAME` and `s0.NAME`; outputs and final windows go out as
-//! `y.NAME` and `sT.NAME`. Layouts: a parameter `[axes]`; a static input `[B, axes]`; an input and an output `[T, B, axes]`;
+//! `y.NAME` and `sT.NAME`. A graph that runs against time also takes, as `s0.NAME` of an input, the frames before the
+//! first; its outputs have no more extents than their kind. Layouts: a parameter `[axes]`; a static input `[B, axes]`; an input and an output `[T, B, axes]`;
 //! a window `[B, axes]`, or `[k, B, axes]` oldest first where the largest delay k is above 1. Everything is row-major.
 //!
 //! Nothing here is shared with the plan or the engines except the functions of one and two numbers, so that an error
@@ -9,10 +10,13 @@
 
 mod bind;
 mod error;
+mod gradients;
 mod op;
+mod reverse;
 mod run;
 
 pub use error::ReferenceError;
+pub use gradients::gradients;
 
 use crate::ir::{Graph, Name};
 use std::collections::BTreeMap;
@@ -76,8 +80,13 @@ pub fn evaluate(
     given: &BTreeMap<String, Tensor>,
 ) -> Result<BTreeMap<String, Tensor>, ReferenceError> {
     let sizes = bind::sizes(graph, dims, frames, batch)?;
-    let bound = bind::bind(graph, &sizes, given)?;
-    run::run(graph, &sizes, &bound)
+    if !graph.against_time {
+        return run::run(graph, &sizes, &bind::bind(graph, &sizes, given)?);
+    }
+    bind::bind(graph, &sizes, given)?;
+    let turned = reverse::given(graph, batch, given);
+    let results = run::run(graph, &sizes, &bind::bind(graph, &sizes, &turned)?)?;
+    Ok(reverse::results(graph, batch, results))
 }
 
 #[cfg(test)]

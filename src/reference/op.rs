@@ -34,7 +34,7 @@ pub(super) fn apply(op: &Op, sizes: &Sizes, shape: &[usize], operands: &[Operand
         Op::Slice { axis, lo, .. } => slice(shape, &operands[0], *axis, sizes.value(lo) as usize),
         Op::Shift { axis, by } => shift(shape, &operands[0], *axis, *by),
         Op::Concat { axis } => concat(shape, operands, *axis),
-        Op::Contract { labels, out } => contract(operands, labels, out),
+        Op::Contract { labels, out } | Op::Total { labels, out } => contract(operands, labels, out),
         Op::Reduce { op, axes } => reduce(&operands[0], *op, axes),
         Op::Gather => {
             let row = at(1, 0) as usize;

@@ -14,6 +14,7 @@ pub(super) fn run(graph: &Graph, sizes: &Sizes, bound: &Bound<'_>) -> Result<BTr
         graph,
         sizes,
         bound,
+        ahead: ahead(graph),
         values: vec![Vec::new(); graph.bound()],
     };
     let mut place = vec![0; graph.bound()];
@@ -34,6 +35,8 @@ struct Run<'a> {
     graph: &'a Graph,
     sizes: &'a Sizes,
     bound: &'a Bound<'a>,
+    /// How many frames beyond the last each input is read.
+    ahead: BTreeMap<NodeId, u32>,
     /// By [`NodeId::index`].
     values: Vec<Vec<f64>>,
 }
@@ -70,6 +73,11 @@ impl Run<'_> {
                 self.frame(*id, t);
             }
         }
+        for id in members.iter().filter(|id| self.ahead.contains_key(id)) {
+            if let Some(window) = self.bound.windows.get(id) {
+                self.values[id.index()].extend(&window.data);
+            }
+        }
     }
 
     /// How many frames lie in front of frame 0.
@@ -82,7 +90,7 @@ impl Run<'_> {
 
     /// The window of a state: what was given, else its default, the same in each frame; empty if it is 0.
     fn initial(&self, id: NodeId) -> Vec<f64> {
-        if let Some(given) = self.bound.windows.get(&id) {
+        if let (Some(given), Op::State { .. }) = (self.bound.windows.get(&id), &self.graph.node(id).op) {
             return given.data.clone();
         }
         let (Op::State { window }, Some(read)) = (&self.graph.node(id).op, self.graph.operands(id).get(1).copied())
@@ -107,26 +115,46 @@ impl Run<'_> {
         let operands = self.graph.operands(id);
         for b in 0..sequences {
             let value = match (&node.op, self.bound.values.get(&id)) {
+                (Op::Total { .. }, _) => self.total(id, b),
                 (_, Some(tensor)) => {
                     let n = self.sizes.elements(id);
                     tensor.data[(t * self.sizes.batch + b) * n..][..n].to_vec()
                 }
                 (Op::State { .. }, None) => self.read(operands[0], t, b).to_vec(),
-                (op, None) => {
-                    let read = |r: &Read| op::Operand {
-                        shape: self.sizes.shape(r.node),
-                        data: self.read(*r, t, b),
-                    };
-                    op::apply(
-                        op,
-                        self.sizes,
-                        self.sizes.shape(id),
-                        &operands.iter().map(read).collect::<Vec<_>>(),
-                    )
-                }
+                _ => self.apply(id, t, b),
             };
             self.values[id.index()].extend(value);
         }
+    }
+
+    fn apply(&self, id: NodeId, t: usize, b: usize) -> Vec<f64> {
+        let operands = self.graph.operands(id);
+        let read = |r: &Read| op::Operand {
+            shape: self.sizes.shape(r.node),
+            data: self.read(*r, t, b),
+        };
+        let operands: Vec<_> = operands.iter().map(read).collect();
+        op::apply(&self.graph.node(id).op, self.sizes, self.sizes.shape(id), &operands)
+    }
+
+    /// The sum over frames, and over sequences where the result exists once, of what the operands come to.
+    fn total(&self, id: NodeId, b: usize) -> Vec<f64> {
+        let of = self
+            .graph
+            .operands(id)
+            .iter()
+            .map(|r| self.graph.node(r.node).kind)
+            .max();
+        let frames = if of == Some(Kind::Frame) { self.sizes.frames } else { 1 };
+        let sequences = match self.graph.node(id).kind {
+            Kind::Const => 0..self.sizes.batch,
+            _ => b..b + 1,
+        };
+        let mut sum = vec![0.0; self.sizes.elements(id)];
+        for (t, b) in (0..frames).flat_map(|t| sequences.clone().map(move |b| (t, b))) {
+            sum.iter_mut().zip(self.apply(id, t, b)).for_each(|(s, v)| *s += v);
+        }
+        sum
     }
 
     /// What a reader at frame t of sequence b finds: zero past the last frame.
@@ -146,10 +174,24 @@ impl Run<'_> {
         }
     }
 
-    /// `y.NAME`; what exists once is repeated.
+    /// `y.NAME`; what exists once is repeated, except against time.
     fn output(&self, output: &Output) -> (String, Tensor) {
-        let (frames, batch) = (self.sizes.frames, self.sizes.batch);
-        let mut shape = vec![frames, batch];
+        let (mut frames, mut batch) = (self.sizes.frames, self.sizes.batch);
+        let kind = match self.graph.against_time {
+            true => self.graph.node(output.node).kind,
+            false => Kind::Frame,
+        };
+        let mut shape = match kind {
+            Kind::Const => vec![],
+            Kind::Static => vec![batch],
+            Kind::Frame => vec![frames, batch],
+        };
+        if kind < Kind::Frame {
+            frames = 1;
+        }
+        if kind < Kind::Static {
+            batch = 1;
+        }
         shape.extend(self.sizes.shape(output.node));
         let read = Read::now(output.node);
         let places = (0..frames).flat_map(|t| (0..batch).map(move |b| (t, b)));
@@ -168,4 +210,14 @@ impl Run<'_> {
         let data = all[all.len() - shape.iter().product::<usize>()..].to_vec();
         Some((format!("sT.{}", self.graph.label(id)), Tensor { shape, data }))
     }
+}
+
+/// Inputs that are read ahead, and how far.
+pub(super) fn ahead(graph: &Graph) -> BTreeMap<NodeId, u32> {
+    let farthest = |id: &NodeId| graph.uses(*id).iter().map(|u| u.delay).min().unwrap_or(0);
+    let inputs = graph.inputs.iter().map(|id| (*id, farthest(id)));
+    inputs
+        .filter(|(_, d)| *d < 0)
+        .map(|(id, d)| (id, d.unsigned_abs()))
+        .collect()
 }

@@ -208,7 +208,7 @@ impl<'a, L: Leaves> Evaluator<'a, L> {
             Op::Reshape => (vec![moved(self.reshaped(point, operands[0].node))], Combine::Same),
             Op::Shift { axis, by } => self.shifted(point, operands[0], *axis, *by),
             Op::Concat { axis } => self.concatenated(point, &operands, *axis),
-            Op::Contract { labels, out } => self.contracted(point, &operands, labels, out),
+            Op::Contract { labels, out } | Op::Total { labels, out } => self.contracted(point, &operands, labels, out),
             Op::Reduce { op, axes } => {
                 let mut index = point.index.clone();
                 for (axis, folded) in axes.iter().zip(self.leaves.folded(id)) {

@@ -6,6 +6,7 @@
 
 pub mod factor_scalars;
 pub mod fold;
+pub mod gradient;
 pub mod hoist;
 pub mod merge_products;
 pub mod part_products;

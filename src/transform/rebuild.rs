@@ -21,6 +21,7 @@ impl<'g> Rebuild<'g> {
     pub(super) fn new(old: &'g Graph, keep: impl Fn(NodeId) -> bool) -> Rebuild<'g> {
         let mut new = Graph::new(&old.name);
         new.dims.clone_from(&old.dims);
+        new.against_time = old.against_time;
         let mut place = vec![None; old.bound()];
         for id in old.states().into_iter().filter(|id| keep(*id)) {
             place[id.index()] = Some(Read::now(new.add(old.node(id).clone(), &[])));
@@ -74,6 +75,9 @@ impl<'g> Rebuild<'g> {
         if self.place[id.index()].is_none() {
             let node = self.old.node(id);
             let new = self.add(node.op.clone(), node.ty.clone(), node.span, &self.operands(id));
+            if matches!(node.op, Op::Total { .. }) {
+                self.new.node_mut(new).kind = node.kind; // that of a total is not its operands'
+            }
             self.put(id, Read::now(new));
         }
     }

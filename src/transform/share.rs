@@ -24,7 +24,7 @@ pub fn run(graph: &mut Graph) -> usize {
             operands.sort();
         }
         // The text tells apart what == does not: 0 and -0.
-        let key = (format!("{:?}", node.op), node.ty.clone(), operands);
+        let key = (format!("{:?} {:?}", node.op, node.kind), node.ty.clone(), operands);
         if let Some(same) = seen.get(&key) {
             rebuild.put(id, *same);
             found += 1;

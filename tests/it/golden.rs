@@ -70,6 +70,10 @@ pub struct Case {
     pub given: Tensors,
     /// Tensors under `y. sT.`.
     pub expected: Tensors,
+    /// Tensors under `dy. dsT.`.
+    pub cotangents: Tensors,
+    /// Tensors under `dx. dp. ds0.`.
+    pub gradients: Tensors,
 }
 
 /// Every golden cell, or none where the data is absent.
@@ -97,6 +101,8 @@ fn case(name: &str, text: &str) -> Option<Case> {
         batch: number("B"),
         given: pick(&["x.", "p.", "s0."]),
         expected: pick(&["y.", "sT."]),
+        cotangents: pick(&["dy.", "dsT."]),
+        gradients: pick(&["dx.", "dp.", "ds0."]),
     })
 }
 
@@ -209,5 +215,44 @@ fn graphs_before_and_after_the_passes() {
             .collect();
         let text = format!("{}\n{before}\n{}\n\n{}", texts[name], applied.join(", "), print(&graph));
         insta::assert_snapshot!(format!("passes_{name}"), text);
+    }
+}
+
+/// The relative error allowed to gradients of the reference: sums over frames lose more than the values.
+const GRADIENT_TOLERANCE: f64 = 1e-10;
+
+/// The gradients of a graph against those of PyTorch; the backward graph is checked and taken through every pass.
+fn check_gradients(case: &Case, graph: &Graph, what: &str) {
+    let mut gradient = transform::gradient::run(graph);
+    let compare = |gradient: &transform::gradient::Gradient, what: &str| {
+        let name = &case.name;
+        assert_eq!(verify(&gradient.forward), Ok(()), "{name} forward, {what}");
+        assert_eq!(verify(&gradient.backward), Ok(()), "{name} backward, {what}");
+        let size = (case.frames, case.batch);
+        let got = reference::gradients(gradient, &case.dims, size, &case.given, &case.cotangents);
+        let got: Tensors = got.unwrap_or_else(|e| panic!("{name}, {what}: {e}"));
+        let wanted = |key: &String| case.gradients.contains_key(key);
+        let got = got.into_iter().filter(|(key, _)| wanted(key)).collect();
+        let (key, error) = farthest(&got, &case.gradients);
+        assert!(
+            error <= GRADIENT_TOLERANCE,
+            "{name} {key}, {what}: {error:e}\n{}",
+            print(&gradient.backward)
+        );
+    };
+    compare(&gradient, what);
+    for (pass, run) in transform::PASSES {
+        run(&mut gradient.backward);
+        compare(&gradient, &format!("{what}, backward after {pass}"));
+    }
+}
+
+#[test]
+fn gradients_reproduce_pytorch() {
+    for mut case in cases() {
+        assert!(!case.gradients.is_empty());
+        check_gradients(&case, &case.graph, "as written");
+        transform::run(&mut case.graph);
+        check_gradients(&case, &case.graph, "after the passes");
     }
 }

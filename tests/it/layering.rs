@@ -11,7 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("lower", &["diagnostics", "syntax", "ir", "lower"]),
     ("transform", &["diagnostics", "ir", "transform"]),
     ("analysis", &["diagnostics", "ir", "analysis"]),
-    ("reference", &["diagnostics", "ir", "reference"]),
+    ("reference", &["diagnostics", "ir", "transform", "reference"]),
     ("draw", &["ir", "analysis", "draw"]),
     ("schedule", &["diagnostics", "ir", "analysis", "schedule"]),
     ("codegen", &["codegen"]),

@@ -117,11 +117,13 @@ impl Check<'_> {
         }
     }
 
-    /// Only states are read with a delay, and with none above their window.
+    /// Only states are read with a delay, and with none above their window. Against time, inputs may be read ahead: earlier
+    /// frames of what another run left.
     fn reads(&mut self, id: NodeId, operands: &[Read]) {
         for read in operands.iter().filter(|r| r.delay != 0) {
             match self.graph.node(read.node).op {
                 Op::State { window } if i64::from(read.delay) <= i64::from(window) => {}
+                Op::Input if self.graph.against_time && read.delay < 0 => {}
                 Op::State { window } => self.say(
                     id,
                     format_args!(
@@ -144,6 +146,7 @@ impl Check<'_> {
             Op::Input | Op::State { .. } => (Kind::Frame, Kind::Frame),
             Op::StaticInput => (Kind::Static, Kind::Static),
             Op::Param => (Kind::Const, Kind::Const),
+            Op::Total { .. } => (Kind::Const, total(operands.iter().map(of).max())),
             _ => (operands.iter().map(of).max().unwrap_or(Kind::Const), Kind::Frame),
         };
         let initial = operands.get(1).map(of);
@@ -186,6 +189,14 @@ impl Check<'_> {
             }
             done[id.index()] = !waits;
         }
+    }
+}
+
+/// The greatest kind of a total of values of a kind: it lacks what it sums over.
+fn total(of: Option<Kind>) -> Kind {
+    match of {
+        Some(Kind::Frame) => Kind::Static,
+        _ => Kind::Const,
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn check(node: &Node, operands: &[&Type]) -> Result<(), String> {
         Op::Slice { axis, lo, hi } => slice(&node.ty.axes, &operands[0].axes, *axis, lo, hi),
         Op::Reshape => reshape(&node.ty, operands[0]),
         Op::Concat { axis } => concat(&node.ty.axes, operands, *axis),
-        Op::Contract { labels, out } => contract(&node.ty.axes, operands, labels, out),
+        Op::Contract { labels, out } | Op::Total { labels, out } => contract(&node.ty.axes, operands, labels, out),
         Op::Reduce { axes, .. } => reduce(&node.ty.axes, &operands[0].axes, axes),
         Op::Gather => gather(&node.ty.axes, operands),
         Op::OneHot => expect(&node.ty.axes, &[index_range(operands[0])?]),

@@ -37,7 +37,8 @@ pub fn run(graph: &mut Graph) -> usize {
     let mut changes = 0;
     for id in graph.topological() {
         let node = graph.node(id);
-        if matches!(node.op, Op::State { .. }) {
+        if matches!(node.op, Op::State { .. } | Op::Total { .. }) {
+            rebuild.copy(id);
             continue;
         }
         let draft = Draft {
