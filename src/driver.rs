@@ -4,6 +4,7 @@ use crate::analysis::{self, Facts};
 use crate::diagnostics::Diagnostics;
 use crate::ir::{Graph, Name, NodeId, values};
 use crate::schedule::Scheduled;
+use crate::transform::gradient::{self, Taped, Window};
 use crate::transform::{self, Applied};
 use crate::{lower, schedule, syntax};
 use rnnc_runtime::plan::{Elem, Plan};
@@ -96,6 +97,63 @@ pub fn plan(source: &[u8], choice: &Choice, dims: &BTreeMap<Name, i64>, elem: El
     if found.has_errors() {
         return Err(found);
     }
+    schedule(analysed, source, dims, elem)
+}
+
+/// A cell and its derivative.
+pub struct Differentiated {
+    /// The cell, with what the backward run reads of it among its outputs.
+    pub forward: Planned,
+    /// What computes the gradients.
+    pub backward: Planned,
+    /// The inputs of the backward plan that the forward run leaves.
+    pub tape: Vec<Taped>,
+    /// How the gradients of initial windows come about.
+    pub windows: Vec<Window>,
+}
+
+/// Text to the plans of a cell and of its gradients.
+///
+/// # Errors
+/// As [`plan`].
+pub fn gradient(
+    source: &[u8],
+    choice: &Choice,
+    dims: &BTreeMap<Name, i64>,
+    elem: Elem,
+) -> Result<Differentiated, Diagnostics> {
+    let analysed = analyse(source, choice)?;
+    let found = values::check(&analysed.graph, dims);
+    if found.has_errors() {
+        return Err(found);
+    }
+    let gradient::Gradient {
+        forward,
+        mut backward,
+        tape,
+        windows,
+    } = gradient::run(&analysed.graph);
+    let forward = Analysed {
+        facts: analysis::analyse(&forward)?,
+        graph: forward,
+        ..analysed
+    };
+    let applied = transform::run(&mut backward);
+    let backward = Analysed {
+        facts: analysis::analyse(&backward)?,
+        graph: backward,
+        applied,
+        warnings: Diagnostics::default(),
+    };
+    Ok(Differentiated {
+        forward: schedule(forward, source, dims, elem)?,
+        backward: schedule(backward, source, dims, elem)?,
+        tape,
+        windows,
+    })
+}
+
+fn schedule(analysed: Analysed, source: &[u8], dims: &BTreeMap<Name, i64>, elem: Elem) -> Result<Planned, Diagnostics> {
     let text = String::from_utf8_lossy(source);
     let options = schedule::Options {
         dims: dims.clone(),

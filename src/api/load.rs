@@ -81,6 +81,21 @@ impl Loaded {
         Ok(self.name(results, sizes))
     }
 
+    /// Whether a buffer of a role has this name.
+    pub(super) fn has(&self, name: &str, wanted: impl Fn(&Role) -> bool) -> bool {
+        self.plan.buffers.iter().any(|b| wanted(&b.role) && b.name == name)
+    }
+
+    /// The buffers of a role.
+    pub(super) fn buffers<'a>(&'a self, wanted: impl Fn(&Role) -> bool + 'a) -> impl Iterator<Item = &'a Buffer> {
+        self.plan.buffers.iter().filter(move |b| wanted(&b.role))
+    }
+
+    /// The names of the buffers of a role.
+    pub(super) fn names(&self, wanted: impl Fn(&Role) -> bool) -> Vec<String> {
+        self.buffers(wanted).map(|b| b.name.clone()).collect()
+    }
+
     /// T and B, from the first input that has them.
     fn sizes(&self, inputs: &Tensors) -> Result<Sizes, Error> {
         let is_input = |(_, b): &(BufferId, &Buffer)| b.role == Role::Input;
@@ -154,7 +169,11 @@ impl Loaded {
                     got,
                 });
             }
-            bound.insert(id, tensor.data.clone());
+            let mut data = tensor.data.clone();
+            if self.plan.against_time {
+                super::train::reversed(buffer.scope, sizes.batch, buffer.elements(), &mut data);
+            }
+            bound.insert(id, data);
         }
         let taken = |name: &String| self.plan.buffers.iter().any(|b| wanted(&b.role) && b.name == *name);
         match tensors.keys().find(|name| !taken(name)) {
@@ -172,8 +191,11 @@ impl Loaded {
             outputs: Tensors::new(),
             states: Tensors::new(),
         };
-        for (id, data) in results {
+        for (id, mut data) in results {
             let buffer = self.plan.buffer(id);
+            if self.plan.against_time {
+                super::train::reversed(buffer.scope, sizes.batch, buffer.elements(), &mut data);
+            }
             let tensor = Tensor {
                 shape: sizes.shape(buffer),
                 data,

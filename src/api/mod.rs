@@ -28,10 +28,12 @@ mod cuda;
 mod error;
 mod load;
 mod tensor;
+mod train;
 
 pub use error::Error;
 pub use load::{Device, Loaded, Run};
 pub use tensor::{Tensor, Tensors};
+pub use train::{Gradients, Tape, Trainable, Training, compile_gradient};
 
 use crate::diagnostics::{Code, Diagnostic, Diagnostics, Span};
 use crate::driver::{self, Choice};
@@ -94,6 +96,15 @@ pub struct Cell {
 /// # Errors
 /// [`Error::Source`] with everything that is wrong with the text, or a dimension without a value or out of range.
 pub fn compile(source: &str, options: &Options) -> Result<Cell, Error> {
+    let (planned, fast_math) = planned(source, options, driver::plan, |p| &p.analysed.graph)?;
+    Ok(Cell { planned, fast_math })
+}
+
+/// A stage of the driver: text, choice of the cell, dimensions and storage to plans.
+type Stage<P> = fn(&[u8], &Choice, &BTreeMap<Name, i64>, Elem) -> Result<P, Diagnostics>;
+
+/// Runs a stage of the driver with what the options say.
+fn planned<P>(source: &str, options: &Options, stage: Stage<P>, graph: fn(&P) -> &Graph) -> Result<(P, bool), Error> {
     let stem = options
         .file
         .rsplit(['/', '\\'])
@@ -110,15 +121,12 @@ pub fn compile(source: &str, options: &Options) -> Result<Cell, Error> {
         file: options.file.clone(),
         text: source.to_owned(),
     };
-    let planned = driver::plan(source.as_bytes(), &choice, &dims, options.elem).map_err(fail)?;
-    let known = &planned.analysed.graph.dims;
+    let planned = stage(source.as_bytes(), &choice, &dims, options.elem).map_err(fail)?;
+    let known = &graph(&planned).dims;
     if let Some(name) = dims.keys().find(|name| !known.contains(name)) {
         return Err(fail(unknown_dim(name, known)));
     }
-    Ok(Cell {
-        planned,
-        fast_math: options.fast_math,
-    })
+    Ok((planned, options.fast_math))
 }
 
 fn unknown_dim(name: &str, known: &[Name]) -> Diagnostics {

@@ -84,7 +84,7 @@ fn row(plan: &Plan, launch: &Launch, args: &ExplainPlanArgs) -> Row {
     let cost = cost(plan, launch, args.frames, args.batch);
     let synchronisations = match &launch.kernel {
         Kernel::Loop(looped) => looped.phases.len() as u64,
-        Kernel::Product(_) | Kernel::Channel(_) => 0,
+        Kernel::Product(_) | Kernel::Total(_) | Kernel::Channel(_) => 0,
     };
     Row {
         name: launch.name.clone(),

@@ -10,6 +10,7 @@ mod doctor;
 mod explain;
 mod explain_plan;
 mod fmt;
+mod grad_check;
 mod graph;
 mod new;
 mod run;
@@ -52,6 +53,8 @@ enum Command {
     Run(run::RunArgs),
     /// Compare a cell's outputs with recorded ones
     Verify(verify::VerifyArgs),
+    /// Compare a cell's gradients with finite differences
+    GradCheck(grad_check::GradCheckArgs),
     /// Time the compiler or a cell
     Bench(bench::BenchArgs),
     /// Write a starting cell to change
@@ -92,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Graph(args) => graph::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::GradCheck(args) => grad_check::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::New(args) => new::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -5,8 +5,8 @@ use super::tensors::{self, Array, Arrays};
 use super::{CellArgs, Failure, Outcome, source};
 use rnnc::driver;
 use rnnc::ir::solve;
-use rnnc::{Cell, Loaded, Tensors};
-use rnnc_runtime::plan::{Buffer, Role};
+use rnnc::{Cell, Loaded, Tensors, Trainable};
+use rnnc_runtime::plan::{Buffer, Elem, Role};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ pub struct VerifyArgs {
     #[command(flatten)]
     cell: CellArgs,
     /// Recorded vectors (.safetensors or .npz): x.NAME inputs, p.NAME parameters, s0.NAME initial states (default where
-    /// missing), y.NAME outputs, sT.NAME final states; gradients (dy. dsT. dx. dp. ds0.) are ignored
+    /// missing), y.NAME outputs, sT.NAME final states; with --grad, cotangents dy.NAME and dsT.NAME (zero where missing) and
+    /// gradients dx.NAME, dp.NAME, ds0.NAME
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     #[command(flatten)]
@@ -25,6 +26,12 @@ pub struct VerifyArgs {
     /// Largest relative error of the norm
     #[arg(long, default_value_t = 1e-5)]
     tol: f64,
+    /// Compare gradients too
+    #[arg(long)]
+    grad: bool,
+    /// Largest relative error of a gradient's norm
+    #[arg(long, default_value_t = 1e-4, requires = "grad")]
+    grad_tol: f64,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -45,6 +52,8 @@ struct Report {
     device: String,
     tolerance: f64,
     compared: Vec<Compared>,
+    /// Gradients that the file lacks.
+    lacking: Vec<String>,
     ok: bool,
 }
 
@@ -71,7 +80,12 @@ pub fn run(args: &VerifyArgs) -> Outcome {
     refuse_unknown(&cell, &arrays)?;
     let mut loaded = cell.load(&args.device.device()?).map_err(|e| failure(&e))?;
     let results = execute(&cell, &mut loaded, &arrays)?;
-    let report = compare(&cell, loaded.device(), &results, &arrays, args.tol)?;
+    let mut report = compare(&cell, loaded.device(), &results, &arrays, args.tol)?;
+    if args.grad {
+        let trainable = rnnc::compile_gradient(&file.text(), &options).map_err(|e| Failure::Input(e.to_string()))?;
+        let found = gradients(&cell, &trainable, args, &arrays)?;
+        compare_gradients(&found, &arrays, args.grad_tol, &mut report)?;
+    }
     let ok = report.ok;
     if args.json {
         super::print_json(&report)?
@@ -81,7 +95,48 @@ pub fn run(args: &VerifyArgs) -> Outcome {
     if ok { Ok(()) } else { Err(Failure::Reported) }
 }
 
-/// Names that the cell does not have are mistakes; gradients wait for their time.
+/// Runs the cell forward and backward; the gradients under their keys.
+fn gradients(cell: &Cell, trainable: &Trainable, args: &VerifyArgs, arrays: &Arrays) -> Result<Tensors, Failure> {
+    let mut training = trainable.load(&args.device.device()?).map_err(|e| failure(&e))?;
+    training
+        .set_params(&select(cell, arrays, |r| *r == Role::Param))
+        .map_err(|e| failure(&e))?;
+    let inputs = select(cell, arrays, |r| *r == Role::Input);
+    let states = select(cell, arrays, |r| matches!(r, Role::Initial(_)));
+    let (_, tape) = training.forward(&inputs, &states).map_err(|e| failure(&e))?;
+    let cotangents = |prefix: &str| -> Tensors {
+        let named = arrays.iter().filter_map(|(k, a)| Some((k.strip_prefix(prefix)?, a)));
+        named.map(|(k, a)| (k.to_owned(), a.to_tensor(Elem::F32))).collect()
+    };
+    let found = training.backward(&tape, &cotangents("dy."), &cotangents("dsT."));
+    let found = found.map_err(|e| failure(&e))?;
+    let keyed =
+        |prefix: &'static str, tensors: Tensors| tensors.into_iter().map(move |(k, v)| (format!("{prefix}{k}"), v));
+    let inputs = keyed("dx.", found.inputs);
+    Ok(inputs
+        .chain(keyed("dp.", found.params))
+        .chain(keyed("ds0.", found.states))
+        .collect())
+}
+
+/// Compares every gradient that the file has; one that the cell does not have is a mistake.
+fn compare_gradients(found: &Tensors, arrays: &Arrays, tol: f64, report: &mut Report) -> Outcome {
+    let is_gradient = |key: &String| ["dx.", "dp.", "ds0."].iter().any(|p| key.starts_with(p));
+    if let Some(name) = arrays.keys().find(|key| is_gradient(key) && !found.contains_key(*key)) {
+        return Err(Failure::Input(format!("the cell has no gradient {name}")));
+    }
+    for (name, got) in found {
+        let Some(expected) = arrays.get(name) else {
+            report.lacking.push(name.clone());
+            continue;
+        };
+        report.compared.push(compared(name.clone(), got, expected, tol)?);
+    }
+    report.ok = report.compared.iter().all(|c| c.ok);
+    Ok(())
+}
+
+/// Names that the cell does not have are mistakes.
 fn refuse_unknown(cell: &Cell, arrays: &Arrays) -> Outcome {
     let known: Vec<String> = cell.plan().buffers.iter().map(rnnc_runtime::given::key).collect();
     let ignored = ["dy.", "dsT.", "dx.", "dp.", "ds0."];
@@ -140,23 +195,7 @@ fn compare(cell: &Cell, device: String, results: &Tensors, arrays: &Arrays, tol:
             return Err(Failure::Input(format!("the file lacks {name}, an output of the cell")));
         };
         let got = &results[&name];
-        if got.shape != expected.shape {
-            return Err(Failure::Input(format!(
-                "{name} has shape {:?} in the file, {:?} here",
-                expected.shape, got.shape
-            )));
-        }
-        let got: Vec<f64> = match &got.data {
-            rnnc_runtime::engine::Data::F32(values) => values.iter().map(|x| f64::from(*x)).collect(),
-            rnnc_runtime::engine::Data::I32(values) => values.iter().map(|x| f64::from(*x)).collect(),
-        };
-        let (error, absolute) = error_of(&got, expected);
-        compared.push(Compared {
-            name,
-            error,
-            absolute,
-            ok: error <= tol,
-        });
+        compared.push(self::compared(name, got, expected, tol)?);
     }
     let ok = compared.iter().all(|c| c.ok);
     Ok(Report {
@@ -164,7 +203,28 @@ fn compare(cell: &Cell, device: String, results: &Tensors, arrays: &Arrays, tol:
         device,
         tolerance: tol,
         compared,
+        lacking: Vec::new(),
         ok,
+    })
+}
+
+fn compared(name: String, got: &rnnc::Tensor, expected: &Array, tol: f64) -> Result<Compared, Failure> {
+    if got.shape != expected.shape {
+        return Err(Failure::Input(format!(
+            "{name} has shape {:?} in the file, {:?} here",
+            expected.shape, got.shape
+        )));
+    }
+    let got: Vec<f64> = match &got.data {
+        rnnc_runtime::engine::Data::F32(values) => values.iter().map(|x| f64::from(*x)).collect(),
+        rnnc_runtime::engine::Data::I32(values) => values.iter().map(|x| f64::from(*x)).collect(),
+    };
+    let (error, absolute) = error_of(&got, expected);
+    Ok(Compared {
+        name,
+        error,
+        absolute,
+        ok: error <= tol,
     })
 }
 
@@ -193,6 +253,9 @@ fn print(report: &Report) -> Outcome {
         let kind = if c.absolute { "absolute" } else { "relative" };
         let verdict = if c.ok { "ok" } else { "MISMATCH" };
         super::print(&format!("{:<16} {:.2e} {kind}  {verdict}", c.name, c.error))?;
+    }
+    if !report.lacking.is_empty() {
+        super::print(&format!("not in the file: {}", report.lacking.join(", ")))?;
     }
     let verdict = if report.ok { "ok" } else { "MISMATCH" };
     super::print(&format!(

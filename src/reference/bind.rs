@@ -183,19 +183,6 @@ pub(super) fn arguments(graph: &Graph, sizes: &Sizes) -> Vec<(NodeId, Argument)>
         };
         arguments.push((id, argument));
     }
-    for (id, window) in super::run::ahead(graph) {
-        let mut shape = window_extents(window, sizes.batch);
-        shape.extend(sizes.shape(id));
-        let key = format!("s0.{}", graph.node(id).name.as_deref().unwrap_or_default());
-        let (range, is_window) = (None, true);
-        let argument = Argument {
-            key,
-            shape,
-            range,
-            is_window,
-        };
-        arguments.push((id, argument));
-    }
     arguments
 }
 

@@ -4,10 +4,9 @@
 //! windows); those that are not given are zero. Out come `dx.NAME`, `dp.NAME` and `ds0.NAME` for every real input,
 //! parameter and window, each of the shape of what it is the gradient of.
 
-use super::bind::window_extents;
 use super::{ReferenceError, Tensor, evaluate};
 use crate::ir::{Graph, Name, NodeId, Op, Scalar};
-use crate::transform::gradient::{Gradient, Source, Taped, Window, cotangent};
+use crate::transform::gradient::{Before, Gradient, Source, Taped, Window, cotangent};
 use std::collections::BTreeMap;
 
 /// Tensors by key.
@@ -46,29 +45,33 @@ pub fn gradients(
     Ok(results)
 }
 
-/// The frames of a value, and those before the first.
+/// The frames of a value, late by its delay.
 fn tape(taped: &Taped, batch: usize, given: &Tensors, left: &Tensors, taken: &mut Tensors) {
     let frames = match &taped.source {
         Source::Input(name) => given.get(&format!("x.{name}")),
         Source::Output(name) => left.get(&format!("y.{name}")),
     };
     let Some(frames) = frames else { return };
-    taken.insert(format!("x.{}", taped.name), frames.clone());
-    if taped.before == 0 {
-        return;
-    }
-    let key = format!("s0.{}", taped.name);
-    let frame = &frames.shape[2..];
-    let mut shape = window_extents(taped.before, batch);
-    shape.extend(frame);
-    let length: usize = shape.iter().product();
-    let default = taped.default.as_ref().and_then(|name| left.get(&format!("y.{name}")));
-    let data = match (given.get(&key), default) {
-        (Some(window), _) => window.data[window.data.len() - length..].to_vec(),
-        (None, Some(every)) => every.data[..length / taped.before as usize].repeat(taped.before as usize),
-        (None, None) => vec![0.0; length],
+    let frame = batch * frames.shape[2..].iter().product::<usize>();
+    let late = taped.delay as usize * frame;
+    let mut data = match &taped.window {
+        Some(window) => before(window, late, frame, given, left),
+        None => Vec::new(),
     };
-    taken.insert(key, Tensor { shape, data });
+    data.extend(&frames.data);
+    data.truncate(frames.data.len());
+    let shape = frames.shape.clone();
+    taken.insert(format!("x.{}", taped.name), Tensor { shape, data });
+}
+
+/// The last `length` elements before the first frame.
+fn before(window: &Before, length: usize, frame: usize, given: &Tensors, left: &Tensors) -> Vec<f64> {
+    let default = window.default.as_ref().and_then(|name| left.get(&format!("y.{name}")));
+    match (given.get(&format!("s0.{}", window.name)), default) {
+        (Some(window), _) => window.data[window.data.len() - length..].to_vec(),
+        (None, Some(every)) => every.data[..frame].repeat(length / frame.max(1)),
+        (None, None) => vec![0.0; length],
+    }
 }
 
 /// Cotangents of outputs, static inputs and parameters: what the backward graph takes besides the tape.

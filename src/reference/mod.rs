@@ -1,20 +1,21 @@
 //! Evaluates a graph in f64, slow and obvious: what every plan, pass and device is measured against.
 //!
 //! A graph, sizes and tensors come in under the keys `x.NAME`, `p.NAME` and `s0.NAME`; outputs and final windows go out as
-//! `y.NAME` and `sT.NAME`. A graph that runs against time also takes, as `s0.NAME` of an input, the frames before the
-//! first; its outputs have no more extents than their kind. Layouts: a parameter `[axes]`; a static input `[B, axes]`; an input and an output `[T, B, axes]`;
+//! `y.NAME` and `sT.NAME`. The outputs of a graph that runs against time have no more extents than their kind. Layouts: a parameter `[axes]`; a static input `[B, axes]`; an input and an output `[T, B, axes]`;
 //! a window `[B, axes]`, or `[k, B, axes]` oldest first where the largest delay k is above 1. Everything is row-major.
 //!
 //! Nothing here is shared with the plan or the engines except the functions of one and two numbers, so that an error
 //! would have to be made twice to go unseen.
 
 mod bind;
+mod differences;
 mod error;
 mod gradients;
 mod op;
 mod reverse;
 mod run;
 
+pub use differences::{Difference, differences, draw};
 pub use error::ReferenceError;
 pub use gradients::gradients;
 

@@ -14,7 +14,6 @@ pub(super) fn run(graph: &Graph, sizes: &Sizes, bound: &Bound<'_>) -> Result<BTr
         graph,
         sizes,
         bound,
-        ahead: ahead(graph),
         values: vec![Vec::new(); graph.bound()],
     };
     let mut place = vec![0; graph.bound()];
@@ -35,8 +34,6 @@ struct Run<'a> {
     graph: &'a Graph,
     sizes: &'a Sizes,
     bound: &'a Bound<'a>,
-    /// How many frames beyond the last each input is read.
-    ahead: BTreeMap<NodeId, u32>,
     /// By [`NodeId::index`].
     values: Vec<Vec<f64>>,
 }
@@ -73,11 +70,6 @@ impl Run<'_> {
                 self.frame(*id, t);
             }
         }
-        for id in members.iter().filter(|id| self.ahead.contains_key(id)) {
-            if let Some(window) = self.bound.windows.get(id) {
-                self.values[id.index()].extend(&window.data);
-            }
-        }
     }
 
     /// How many frames lie in front of frame 0.
@@ -90,7 +82,7 @@ impl Run<'_> {
 
     /// The window of a state: what was given, else its default, the same in each frame; empty if it is 0.
     fn initial(&self, id: NodeId) -> Vec<f64> {
-        if let (Some(given), Op::State { .. }) = (self.bound.windows.get(&id), &self.graph.node(id).op) {
+        if let Some(given) = self.bound.windows.get(&id) {
             return given.data.clone();
         }
         let (Op::State { window }, Some(read)) = (&self.graph.node(id).op, self.graph.operands(id).get(1).copied())
@@ -210,14 +202,4 @@ impl Run<'_> {
         let data = all[all.len() - shape.iter().product::<usize>()..].to_vec();
         Some((format!("sT.{}", self.graph.label(id)), Tensor { shape, data }))
     }
-}
-
-/// Inputs that are read ahead, and how far.
-pub(super) fn ahead(graph: &Graph) -> BTreeMap<NodeId, u32> {
-    let farthest = |id: &NodeId| graph.uses(*id).iter().map(|u| u.delay).min().unwrap_or(0);
-    let inputs = graph.inputs.iter().map(|id| (*id, farthest(id)));
-    inputs
-        .filter(|(_, d)| *d < 0)
-        .map(|(id, d)| (id, d.unsigned_abs()))
-        .collect()
 }

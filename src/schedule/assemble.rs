@@ -4,10 +4,11 @@ use super::buffers::Buffers;
 use super::fuse::{Form, Fusion, Group};
 use super::memory::Memory;
 use super::point::Evaluator;
+use super::stage::Stage;
 use super::store::Stores;
-use super::{Options, Scheduled, channel, dense, describe, product};
+use super::{Options, Scheduled, channel, dense, describe, product, total};
 use crate::analysis::Verdict;
-use crate::ir::{Kind, NodeId, Op};
+use crate::ir::{NodeId, Op};
 use rnnc_runtime::plan::{
     Channel, Family, FinalCopy, Index, Initial, Kernel, Launch, Plan, Role, Scope, Store, StoreFrame,
 };
@@ -22,10 +23,14 @@ pub fn assemble(fusion: &Fusion<'_>, mut buffers: Buffers, options: &Options<'_>
     let mut lists: [Vec<Launch>; 3] = Default::default();
     let mut computed = BTreeMap::new();
     let mut order: Vec<usize> = (0..fusion.groups.len()).collect();
-    order.sort_by_key(|g| (fusion.groups[*g].level, *g));
+    order.sort_by_key(|g| (fusion.groups[*g].stage, fusion.groups[*g].level, *g));
     for group in order {
         if let Some((kernel, nodes)) = build(fusion, &buffers, group) {
-            let list = fusion.groups[group].kind as usize;
+            let list = match fusion.groups[group].stage {
+                Stage::Const => 0,
+                Stage::Static => 1,
+                Stage::Frame | Stage::LateStatic | Stage::LateConst => 2,
+            };
             let family = family(fusion, &fusion.groups[group]);
             let name = names.take(family.name());
             computed.insert(name.clone(), nodes.iter().copied().collect());
@@ -49,6 +54,7 @@ pub fn assemble(fusion: &Fusion<'_>, mut buffers: Buffers, options: &Options<'_>
             .iter()
             .map(|d| (d.to_string(), options.dims.get(d).copied().unwrap_or(0)))
             .collect(),
+        against_time: fusion.graph.against_time,
         finals: final_copies(fusion, &buffers),
         buffers: buffers.list,
         prologue,
@@ -66,7 +72,7 @@ fn build(fusion: &Fusion<'_>, buffers: &Buffers, id: usize) -> Option<(Kernel, B
     let memory = Memory {
         fusion,
         buffers,
-        kind: group.kind,
+        stage: group.stage,
         level: group.level,
     };
     let stores = Stores { fusion, buffers };
@@ -74,6 +80,7 @@ fn build(fusion: &Fusion<'_>, buffers: &Buffers, id: usize) -> Option<(Kernel, B
         Form::Products(products) => Some(product::product(memory, &stores, products)),
         Form::Rows | Form::Scan => channel::channels(memory, &stores, group),
         Form::Loop => Some(dense::dense(memory, &stores, group)),
+        Form::Total(node) => Some(total::total(memory, &stores, *node)),
         Form::Pointwise(_) => {
             let repeated: Vec<NodeId> = fusion
                 .repeated
@@ -90,6 +97,7 @@ fn build(fusion: &Fusion<'_>, buffers: &Buffers, id: usize) -> Option<(Kernel, B
 fn family(fusion: &Fusion<'_>, group: &Group) -> Family {
     match &group.form {
         Form::Products(_) => Family::Product,
+        Form::Total(_) => Family::Total,
         Form::Rows => Family::Rows,
         Form::Pointwise(_) => Family::Pointwise,
         Form::Loop => Family::Loop,
@@ -178,11 +186,11 @@ fn constant(fusion: &Fusion<'_>, mut id: NodeId) -> Option<f64> {
 }
 
 fn window_kernel(fusion: &Fusion<'_>, buffers: &Buffers, state: NodeId, value: NodeId) -> Kernel {
-    // Values of any lower kind are in memory by now, whatever their level.
+    // Values of any earlier stage are in memory by now, whatever their level.
     let memory = Memory {
         fusion,
         buffers,
-        kind: Kind::Frame,
+        stage: Stage::Frame,
         level: 0,
     };
     let shape = fusion.shapes.of(state).to_vec();

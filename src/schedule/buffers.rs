@@ -2,6 +2,7 @@
 
 use super::fuse::Fusion;
 use super::shapes::Shapes;
+use super::stage::Stage;
 use crate::ir::{Graph, Kind, NodeId, Op, Scalar};
 use rnnc_runtime::plan::{Buffer, BufferId, Elem, Initial, Role, Scope};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +43,12 @@ pub fn buffers(fusion: &Fusion<'_>, elem: Elem) -> Buffers {
         made.windows(graph, shapes, id, elem);
     }
     for output in &graph.outputs {
-        let buffer = made.add(&output.name, Role::Output, Scope::Frame, shapes.of(output.node), elem);
+        let scope = match (graph.against_time, graph.node(output.node).kind) {
+            (true, Kind::Const) => Scope::Const,
+            (true, Kind::Static) => Scope::Batch,
+            (true, Kind::Frame) | (false, _) => Scope::Frame,
+        };
+        let buffer = made.add(&output.name, Role::Output, scope, shapes.of(output.node), elem);
         if fusion.stored_by.contains_key(&output.node)
             && !fusion.repeated.contains_key(&output.node)
             && !made.value.contains_key(&output.node)
@@ -54,7 +60,7 @@ pub fn buffers(fusion: &Fusion<'_>, elem: Elem) -> Buffers {
     }
     for id in fusion.stored_by.keys() {
         if !made.value.contains_key(id) {
-            made.temporary(graph, shapes, *id, elem);
+            made.temporary(fusion, *id, elem);
         }
     }
     made
@@ -125,11 +131,13 @@ impl Buffers {
         self.last.insert(id, last);
     }
 
-    fn temporary(&mut self, graph: &Graph, shapes: &Shapes, id: NodeId, elem: Elem) {
-        let (role, scope, elem) = match graph.node(id).kind {
-            Kind::Const => (Role::Prologue, Scope::Const, Elem::F32),
-            Kind::Static => (Role::Temp, Scope::Batch, Elem::F32),
-            Kind::Frame => (Role::Temp, Scope::Frame, elem),
+    fn temporary(&mut self, fusion: &Fusion<'_>, id: NodeId, elem: Elem) {
+        let (graph, shapes) = (fusion.graph, fusion.shapes);
+        let (role, scope, elem) = match fusion.stage(id) {
+            Stage::Const => (Role::Prologue, Scope::Const, Elem::F32),
+            Stage::LateConst => (Role::Temp, Scope::Const, Elem::F32),
+            Stage::Static | Stage::LateStatic => (Role::Temp, Scope::Batch, Elem::F32),
+            Stage::Frame => (Role::Temp, Scope::Frame, elem),
         };
         let buffer = self.add(&derived_name(graph, id), role, scope, shapes.of(id), elem);
         self.value.insert(id, buffer);

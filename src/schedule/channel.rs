@@ -88,7 +88,7 @@ pub fn channels(memory: Memory<'_>, stores: &Stores<'_>, group: &Group) -> Optio
     let writes = !body.stores.is_empty();
     let Classes { channels, inner, .. } = classes;
     let kernel = Channel {
-        scope: scope(memory.kind),
+        scope: scope(memory.stage.kind()),
         sequential,
         channels,
         inner,
@@ -152,7 +152,7 @@ pub fn pointwise(
     let body = evaluator.finish().0;
     let writes = !body.stores.is_empty();
     let kernel = Channel {
-        scope: scope(memory.kind),
+        scope: scope(memory.stage.kind()),
         sequential: false,
         channels: shape.clone(),
         inner: Vec::new(),

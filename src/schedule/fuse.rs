@@ -9,8 +9,9 @@
 use super::classes::classes;
 use super::matching::{self, Matches, ProductMatch, is_cheap};
 use super::shapes::Shapes;
+use super::stage::{self, Stage};
 use crate::analysis::Facts;
-use crate::ir::{Graph, Kind, NodeId, Op, Read};
+use crate::ir::{Graph, NodeId, Op, Read};
 use rnnc_runtime::plan::Lanes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,9 +27,9 @@ const MAX_CARRIED: usize = 64;
 /// Nodes that one kernel computes.
 #[derive(Debug)]
 pub struct Group {
-    /// How often it runs.
-    pub kind: Kind,
-    /// After all groups of lower levels (of the same kind).
+    /// When, and how often, it runs.
+    pub stage: Stage,
+    /// After all groups of lower levels (of the same stage).
     pub level: usize,
     /// What sort of kernel it becomes.
     pub form: Form,
@@ -53,10 +54,12 @@ pub enum Form {
     Loop,
     /// Products with common operands.
     Products(Vec<ProductMatch>),
+    /// Products summed over frames or sequences.
+    Total(NodeId),
 }
 
-/// What products must have in common to share a launch: kind, level, and their vectors (negated or not).
-type Vectors = (Kind, usize, Vec<(Read, bool)>);
+/// What products must have in common to share a launch: stage, level, and their vectors (negated or not).
+type Vectors = (Stage, usize, Vec<(Read, bool)>);
 
 /// All groups and what goes through memory.
 pub struct Fusion<'a> {
@@ -74,9 +77,10 @@ pub struct Fusion<'a> {
     pub repeated: BTreeMap<NodeId, GroupId>,
     /// The products.
     pub matches: Matches,
+    stages: Vec<Stage>,
     needs: Vec<Need>,
-    by_shape: BTreeMap<(Kind, usize, Vec<usize>), GroupId>,
-    by_operand: BTreeMap<(Kind, usize, NodeId), GroupId>,
+    by_shape: BTreeMap<(Stage, usize, Vec<usize>), GroupId>,
+    by_operand: BTreeMap<(Stage, usize, NodeId), GroupId>,
     by_vectors: BTreeMap<Vectors, GroupId>,
 }
 
@@ -117,6 +121,7 @@ pub fn fuse<'a>(graph: &'a Graph, facts: &'a Facts, shapes: &'a Shapes) -> Fusio
         stored_by: BTreeMap::new(),
         repeated: BTreeMap::new(),
         matches: Matches::default(),
+        stages: stage::stages(graph),
         needs: vec![Need::default(); graph.bound()],
         by_shape: BTreeMap::new(),
         by_operand: BTreeMap::new(),
@@ -128,7 +133,7 @@ pub fn fuse<'a>(graph: &'a Graph, facts: &'a Facts, shapes: &'a Shapes) -> Fusio
 
 impl Fusion<'_> {
     fn run(&mut self) {
-        let crossing = crossing(self.graph);
+        let crossing = crossing(self.graph, &self.stages);
         let stored = |id: NodeId| matches!(self.graph.node(id).op, Op::Param) || crossing.contains(&id);
         self.matches = matching::find(self.graph, self.facts, self.shapes, &stored);
         for component in self.graph.components(false) {
@@ -138,13 +143,19 @@ impl Fusion<'_> {
             }
         }
         for output in &self.graph.outputs {
-            if self.graph.node(output.node).kind == Kind::Frame && !self.is_leaf(output.node) {
+            let as_often = self.stage(output.node) == Stage::Frame || self.graph.against_time;
+            if as_often && !self.is_leaf(output.node) {
                 self.store(output.node);
             } else {
-                let group = self.pointwise(Kind::Frame, 0, self.shapes.of(output.node).to_vec());
+                let group = self.pointwise(Stage::Frame, 0, self.shapes.of(output.node).to_vec());
                 self.repeated.insert(output.node, group);
             }
         }
+    }
+
+    /// When a node's value is there.
+    pub fn stage(&self, id: NodeId) -> Stage {
+        stage::stage(&self.stages, id)
     }
 
     /// Inputs, parameters, and states that are inputs of earlier frames.
@@ -161,7 +172,7 @@ impl Fusion<'_> {
     fn need_of_operands(&self, id: NodeId) -> Need {
         let mut need = Need::default();
         for read in self.value_operands(id) {
-            need.join(&self.need(self.graph.node(id).kind, read));
+            need.join(&self.need(self.stage(id), read));
         }
         need
     }
@@ -175,9 +186,9 @@ impl Fusion<'_> {
         operands
     }
 
-    fn need(&self, kind: Kind, read: Read) -> Need {
+    fn need(&self, stage: Stage, read: Read) -> Need {
         let id = read.node;
-        if self.graph.node(id).kind < kind || self.is_leaf(id) {
+        if self.stage(id) < stage || self.is_leaf(id) {
             return Need::default();
         }
         if read.delay == 0 {
@@ -211,7 +222,9 @@ impl Fusion<'_> {
             return self.product(found);
         }
         let folds = matches!(op, Op::Contract { .. } | Op::Reduce { .. });
-        if folds {
+        if matches!(op, Op::Total { .. }) {
+            self.total(id);
+        } else if folds {
             self.fold(id);
         } else {
             let mut need = self.need_of_operands(id);
@@ -229,10 +242,10 @@ impl Fusion<'_> {
         }
     }
 
-    fn group(&mut self, kind: Kind, level: usize, form: Form) -> GroupId {
+    fn group(&mut self, stage: Stage, level: usize, form: Form) -> GroupId {
         let (roots, live) = (BTreeSet::new(), BTreeSet::new());
         self.groups.push(Group {
-            kind,
+            stage,
             level,
             form,
             roots,
@@ -242,12 +255,12 @@ impl Fusion<'_> {
         self.groups.len() - 1
     }
 
-    fn pointwise(&mut self, kind: Kind, level: usize, shape: Vec<usize>) -> GroupId {
-        let key = (kind, level, shape.clone());
+    fn pointwise(&mut self, stage: Stage, level: usize, shape: Vec<usize>) -> GroupId {
+        let key = (stage, level, shape.clone());
         match self.by_shape.get(&key) {
             Some(group) => *group,
             None => {
-                let group = self.group(kind, level, Form::Pointwise(shape));
+                let group = self.group(stage, level, Form::Pointwise(shape));
                 self.by_shape.insert(key, group);
                 group
             }
@@ -268,7 +281,7 @@ impl Fusion<'_> {
             Some(group) => group,
             None => {
                 let level = self.spill(id);
-                self.pointwise(self.graph.node(id).kind, level, self.shapes.of(id).to_vec())
+                self.pointwise(self.stage(id), level, self.shapes.of(id).to_vec())
             }
         };
         self.groups[group].roots.insert(id);
@@ -285,7 +298,7 @@ impl Fusion<'_> {
         let fits = match self.groups[group].form {
             Form::Loop => self.fits_loop(group, id, &cone),
             Form::Rows | Form::Scan => self.fits_channels(group, &cone),
-            Form::Pointwise(_) | Form::Products(_) => false,
+            Form::Pointwise(_) | Form::Products(_) | Form::Total(_) => false,
         };
         if !fits {
             return None;
@@ -370,7 +383,7 @@ impl Fusion<'_> {
         let mut stack = vec![id];
         while let Some(at) = stack.pop() {
             for read in self.value_operands(at) {
-                let need = self.need(self.graph.node(id).kind, read);
+                let need = self.need(self.stage(id), read);
                 if need.live.is_empty() {
                     level = level.max(need.level);
                 } else if self.live_group(read.node).is_some() {
@@ -391,7 +404,7 @@ impl Fusion<'_> {
 
     /// A reduction, or a contraction that is no product of a constant matrix.
     fn fold(&mut self, id: NodeId) {
-        let kind = self.graph.node(id).kind;
+        let stage = self.stage(id);
         let need = self.need_of_operands(id);
         self.needs[id.index()] = need.clone();
         let single = need.live.first().copied().filter(|_| need.live.len() == 1);
@@ -400,14 +413,14 @@ impl Fusion<'_> {
         }
         let level = self.spill(id);
         let operand = self.graph.operands(id)[0].node;
-        let key = (kind, level, operand);
+        let key = (stage, level, operand);
         if let Some(group) = self.by_operand.get(&key).copied() {
             let nodes = self.groups[group].live.iter().copied().chain([id]).collect();
             if classes(self.graph, self.shapes, &nodes, true).is_some() {
                 return self.settle(group, [id]);
             }
         }
-        let group = self.group(kind, level, Form::Rows);
+        let group = self.group(stage, level, Form::Rows);
         self.by_operand.insert(key, group);
         self.settle(group, [id]);
     }
@@ -453,7 +466,7 @@ impl Fusion<'_> {
             .collect();
         let mut need = Need::default();
         for read in &outside {
-            need.join(&self.need(Kind::Frame, *read));
+            need.join(&self.need(Stage::Frame, *read));
         }
         let by_channels = self.channels(&members, true).is_some();
         let joined = need
@@ -467,9 +480,9 @@ impl Fusion<'_> {
         }
         let mut level = need.level;
         for read in outside {
-            level = level.max(self.through_memory(Kind::Frame, read));
+            level = level.max(self.through_memory(Stage::Frame, read));
         }
-        let group = self.group(Kind::Frame, level, if by_channels { Form::Scan } else { Form::Loop });
+        let group = self.group(Stage::Frame, level, if by_channels { Form::Scan } else { Form::Loop });
         self.groups[group].recurrences.push(recurrence);
         self.settle(group, members.iter().copied());
         self.store_for_look_ahead(&members);
@@ -501,8 +514,8 @@ impl Fusion<'_> {
     }
 
     /// Has everything live below a read stored; the level from which the read can be computed.
-    fn through_memory(&mut self, kind: Kind, read: Read) -> usize {
-        let need = self.need(kind, read);
+    fn through_memory(&mut self, stage: Stage, read: Read) -> usize {
+        let need = self.need(stage, read);
         if need.live.is_empty() {
             return need.level;
         }
@@ -514,17 +527,17 @@ impl Fusion<'_> {
     }
 
     fn product(&mut self, found: ProductMatch) {
-        let kind = self.graph.node(found.result).kind;
+        let stage = self.stage(found.result);
         let mut level = 0;
         for part in &found.parts {
-            level = level.max(self.vector(kind, part.vector));
+            level = level.max(self.vector(stage, part.vector));
         }
         let vectors = found.parts.iter().map(|p| (p.vector, p.negated)).collect();
-        let key = (kind, level, vectors);
+        let key = (stage, level, vectors);
         let group = match self.by_vectors.get(&key) {
             Some(group) => *group,
             None => {
-                let group = self.group(kind, level, Form::Products(Vec::new()));
+                let group = self.group(stage, level, Form::Products(Vec::new()));
                 self.by_vectors.insert(key, group);
                 group
             }
@@ -537,9 +550,26 @@ impl Fusion<'_> {
         }
     }
 
+    /// A product summed over frames or sequences: a launch of its own, after those that store what it reads.
+    fn total(&mut self, id: NodeId) {
+        let stage = self.stage(id);
+        let mut level = 0;
+        for read in self.value_operands(id) {
+            let own = self.stage(read.node);
+            let from = self.vector(own, read);
+            if own == stage {
+                level = level.max(from);
+            }
+        }
+        let group = self.group(stage, level, Form::Total(id));
+        self.groups[group].roots.insert(id);
+        self.stored_by.insert(id, group);
+        self.needs[id.index()] = Need::stored(level + 1);
+    }
+
     /// Prepares the vector of a product: computed where it is read if that is cheap, else stored.
-    fn vector(&mut self, kind: Kind, read: Read) -> usize {
-        let need = self.need(kind, read);
+    fn vector(&mut self, stage: Stage, read: Read) -> usize {
+        let need = self.need(stage, read);
         if need.live.is_empty() && (read.delay != 0 || self.is_cheap(read.node)) {
             return need.level;
         }
@@ -548,7 +578,7 @@ impl Fusion<'_> {
             .filter(|g| need.level <= self.groups[*g].level)
             .and_then(|g| self.attach(g, read.node));
         if attached.is_none() && self.is_cheap(read.node) {
-            return self.through_memory(kind, read);
+            return self.through_memory(stage, read);
         }
         let group = self.store(read.node);
         self.groups[group].level + 1
@@ -574,9 +604,9 @@ impl Fusion<'_> {
     }
 }
 
-/// Nodes of a lower kind whose value a higher kind reads, below views: what is computed once and kept. Views of inputs and
+/// Nodes outside the frames whose value a later stage reads, below views: what is computed once and kept. Views of inputs and
 /// parameters, and what is made of literals alone, are read in place.
-fn crossing(graph: &Graph) -> BTreeSet<NodeId> {
+fn crossing(graph: &Graph, stages: &[Stage]) -> BTreeSet<NodeId> {
     let order = graph.topological();
     let mut plain = vec![false; graph.bound()]; // made of literals alone, element by element
     for id in &order {
@@ -591,13 +621,13 @@ fn crossing(graph: &Graph) -> BTreeSet<NodeId> {
         let node = graph.node(id);
         let read_above = |u: &crate::ir::Use| {
             let reader = graph.node(u.reader);
-            reader.kind > node.kind || (reader.op.is_view() && wanted[u.reader.index()])
+            stages[u.reader.index()] > stages[id.index()] || (reader.op.is_view() && wanted[u.reader.index()])
         };
-        wanted[id.index()] = node.kind < Kind::Frame
+        wanted[id.index()] = stages[id.index()] != Stage::Frame
             && (graph.uses(id).iter().any(read_above) || graph.outputs.iter().any(|o| o.node == id));
         let leaf = matches!(node.op, Op::StaticInput | Op::Param);
         let is_table = |u: &crate::ir::Use| u.port == 0 && matches!(graph.node(u.reader).op, Op::Gather);
-        if node.kind == Kind::Const && !leaf && graph.uses(id).iter().any(is_table) {
+        if stages[id.index()] == Stage::Const && !leaf && graph.uses(id).iter().any(is_table) {
             found.insert(id);
         }
         if wanted[id.index()] && !leaf && !node.op.is_view() && !plain[id.index()] {

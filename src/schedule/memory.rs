@@ -3,10 +3,11 @@
 use super::buffers::Buffers;
 use super::fuse::Fusion;
 use super::point::{Point, flatten, through_views};
+use super::stage::Stage;
 use crate::ir::{Kind, NodeId, Op, Read};
 use rnnc_runtime::plan::{BufferId, Frame, Index, Load, Step};
 
-/// Memory as a kernel of some kind and level sees it.
+/// Memory as a kernel of some stage and level sees it.
 #[derive(Clone, Copy)]
 pub struct Memory<'a> {
     /// What was decided.
@@ -14,8 +15,8 @@ pub struct Memory<'a> {
     /// What exists.
     pub buffers: &'a Buffers,
     /// How often the kernel runs.
-    pub kind: Kind,
-    /// Values of its kind are there if a lower level stores them.
+    pub stage: Stage,
+    /// Values of its stage are there if a lower level stores them.
     pub level: usize,
 }
 
@@ -56,7 +57,7 @@ impl Memory<'_> {
 
     /// The buffer that holds this frame's value of a node, if it is there when the kernel runs.
     fn now(&self, id: NodeId) -> Option<BufferId> {
-        let there = self.fusion.is_leaf(id) || self.fusion.graph.node(id).kind < self.kind || {
+        let there = self.fusion.is_leaf(id) || self.fusion.stage(id) < self.stage || {
             let group = self.fusion.stored_by.get(&id)?;
             self.fusion.groups[*group].level < self.level
         };

@@ -1,7 +1,7 @@
 //! Facts to plan: which kernels, on which buffers, in which order.
 //!
 //! `shapes` gives sizes their values; `matching` finds products; `fuse` decides which nodes a kernel computes together
-//! (by the axis `classes` of a group) and what goes through memory; `buffers` lays that out; `product`, `channel` and
+//! (by the axis `classes` of a group) and what goes through memory; `buffers` lays that out; `product`, `total`, `channel` and
 //! `dense` build kernels by evaluating nodes at a `point`; `assemble` orders the launches and adds what surrounds them.
 //! What comes out satisfies `rnnc_runtime::plan`'s invariants.
 
@@ -17,7 +17,9 @@ mod memory;
 mod point;
 mod product;
 mod shapes;
+mod stage;
 mod store;
+mod total;
 
 use crate::analysis::Facts;
 use crate::diagnostics::Diagnostics;

@@ -35,7 +35,7 @@ pub fn product(memory: Memory<'_>, stores: &Stores<'_>, products: &[ProductMatch
     products.sort_by_key(|p| p.result); // as the text has them
     let parts = products.first().map_or(&[][..], |p| &p.parts[..]);
     let kernel = Kernel::Product(Product {
-        scope: scope(memory.kind),
+        scope: scope(memory.stage.kind()),
         operands: parts.iter().map(|part| operand(memory, part, &mut nodes)).collect(),
         segments: products
             .iter()

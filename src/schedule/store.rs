@@ -28,7 +28,7 @@ impl Stores<'_> {
                     value,
                 });
             }
-            if kind == Kind::Frame {
+            if kind == Kind::Frame || self.fusion.graph.against_time {
                 self.copies(body, id, at, value);
             }
         }
@@ -44,12 +44,16 @@ impl Stores<'_> {
         }
     }
 
-    /// Writes a value to the outputs that repeat it in every frame.
+    /// Writes a value to the outputs that repeat it in every frame (or, against time, hold it as often as it exists).
     pub fn copies(&self, body: &mut Body, id: NodeId, at: &Index, value: Reg) {
+        let frame = match self.fusion.graph.against_time {
+            true => frame(self.fusion.graph.node(id).kind),
+            false => StoreFrame::Now,
+        };
         for buffer in self.buffers.copies.get(&id).into_iter().flatten() {
             body.stores.push(Store {
                 buffer: *buffer,
-                frame: StoreFrame::Now,
+                frame,
                 index: at.clone(),
                 value,
             });

@@ -256,3 +256,40 @@ fn gradients_reproduce_pytorch() {
         check_gradients(&case, &case.graph, "after the passes");
     }
 }
+
+/// On the CPU engine, in f32: the forward and backward plans, not the reference.
+#[test]
+fn the_cpu_engine_reproduces_the_gradients_of_pytorch() {
+    for case in cases() {
+        let mut options = rnnc::Options {
+            file: format!("{}.rnn", case.name),
+            ..Default::default()
+        };
+        options.dims = case.dims.iter().map(|(k, v)| (k.to_string(), *v)).collect();
+        let trainable = rnnc::compile_gradient(&case.text, &options).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        let mut training = trainable.load(&rnnc::Device::Cpu { threads: 2 }).unwrap();
+        let pick = |tensors: &Tensors, prefix: &str| -> rnnc::Tensors {
+            let named = tensors.iter().filter_map(|(k, t)| Some((k.strip_prefix(prefix)?, t)));
+            let single =
+                |t: &rnnc::reference::Tensor| rnnc::Tensor::new(&t.shape, t.data.iter().map(|v| *v as f32).collect());
+            named.map(|(k, t)| (k.to_owned(), single(t))).collect()
+        };
+        training.set_params(&pick(&case.given, "p.")).unwrap();
+        let (_, tape) = training
+            .forward(&pick(&case.given, "x."), &pick(&case.given, "s0."))
+            .unwrap();
+        let found = training.backward(&tape, &pick(&case.cotangents, "dy."), &pick(&case.cotangents, "dsT."));
+        let found = found.unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        let mut got = Tensors::new();
+        for (prefix, tensors) in [("dx.", found.inputs), ("dp.", found.params), ("ds0.", found.states)] {
+            for (name, tensor) in tensors {
+                let data = tensor.values().iter().map(|v| f64::from(*v)).collect();
+                let shape = tensor.shape;
+                got.insert(format!("{prefix}{name}"), rnnc::reference::Tensor { shape, data });
+            }
+        }
+        got.retain(|key, _| case.gradients.contains_key(key));
+        let (key, error) = farthest(&got, &case.gradients);
+        assert!(error <= 1e-4, "{} {key}: {error:e}", case.name);
+    }
+}

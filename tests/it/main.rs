@@ -14,6 +14,7 @@ mod emitted_corpora;
 mod emulated;
 mod fuzz;
 mod golden;
+mod gradients;
 mod grammar;
 mod host;
 mod layering;

@@ -19,6 +19,7 @@ mod recurrence;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod total;
 mod vector;
 
 use crate::engine::{Data, Engine, RunError};
@@ -31,6 +32,7 @@ use pool::{Pool, Scratch};
 use product::ProductKernel;
 use recurrence::LoopKernel;
 use std::collections::BTreeMap;
+use total::TotalKernel;
 use vector::{Env, Time};
 
 /// Less work than this, in elementary steps, is done on the calling thread: waking others takes as long.
@@ -59,6 +61,7 @@ struct Compiled {
 
 enum CompiledKernel {
     Product(ProductKernel),
+    Total(Box<TotalKernel>),
     Channel(ChannelKernel),
     Loop(LoopKernel),
 }
@@ -228,6 +231,7 @@ impl Compiled {
     fn new(plan: &Plan, launch: &Launch) -> Compiled {
         let kernel = match &launch.kernel {
             Kernel::Product(product) => CompiledKernel::Product(ProductKernel::new(plan, product)),
+            Kernel::Total(total) => CompiledKernel::Total(Box::new(TotalKernel::new(plan, total))),
             Kernel::Channel(channel) => CompiledKernel::Channel(ChannelKernel::new(plan, channel)),
             Kernel::Loop(kernel) => CompiledKernel::Loop(LoopKernel::new(plan, kernel)),
         };
@@ -239,7 +243,7 @@ impl Compiled {
     fn pack(&mut self, memory: &Memory) {
         match &mut self.kernel {
             CompiledKernel::Product(product) => product.pack(memory),
-            CompiledKernel::Channel(_) => {}
+            CompiledKernel::Channel(_) | CompiledKernel::Total(_) => {}
             CompiledKernel::Loop(kernel) => kernel.pack(memory),
         }
     }
@@ -247,6 +251,7 @@ impl Compiled {
     fn run(&mut self, launching: &Launching<'_>) {
         match &mut self.kernel {
             CompiledKernel::Product(product) => product.run(launching),
+            CompiledKernel::Total(total) => total.run(launching),
             CompiledKernel::Channel(channel) => channel.run(launching),
             CompiledKernel::Loop(kernel) => kernel.run(launching),
         }

@@ -23,6 +23,8 @@ pub(super) struct Scratch {
     pub(super) sums: Vec<f32>,
     /// Where the slots lie.
     pub(super) slots: Vec<super::vector::SlotView>,
+    /// Factors and sums of a total.
+    pub(super) areas: super::total::Areas,
 }
 
 /// The threads, each with scratch memory that it keeps.

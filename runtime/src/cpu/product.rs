@@ -288,7 +288,7 @@ pub(super) fn blocks(
     }
 }
 
-fn operand_program(plan: &Plan, operand: &ProductOperand) -> Program {
+pub(super) fn operand_program(plan: &Plan, operand: &ProductOperand) -> Program {
     let space = Space {
         plan,
         channels: &[operand.extent],

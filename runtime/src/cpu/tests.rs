@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::Data;
 use crate::plan::interpret::{Values, interpret};
-use crate::plan::samples::{decay, embedding, lstm, matrix_state, norms, products, softmax, swap, taps};
+use crate::plan::samples::{decay, embedding, lstm, matrix_state, norms, products, softmax, swap, taps, totals};
 use crate::plan::{Elem, Step};
 
 type Given = BTreeMap<BufferId, Data>;
@@ -128,6 +128,9 @@ fn channel_loops_agree() {
 fn products_agree() {
     agrees(&products(3, 5));
     agrees(&products(1, 2));
+    agrees(&totals(3, 5));
+    agrees(&totals(1, 1));
+    agrees(&totals(50, 19));
     agrees(&products(37, 70));
 }
 
@@ -195,7 +198,14 @@ fn nan_stays_in_its_sequence() {
 /// Every step that a result can depend on is really run: any changed constant or function shows.
 #[test]
 fn altering_a_step_changes_the_result() {
-    for plan in [lstm(3, 5), norms(2, 3, 4), decay(3), products(3, 5), softmax(3, 2, 5)] {
+    for plan in [
+        lstm(3, 5),
+        norms(2, 3, 4),
+        decay(3),
+        products(3, 5),
+        softmax(3, 2, 5),
+        totals(3, 5),
+    ] {
         let given = data(&plan, 3, 2, |role| *role == Role::Input);
         let sound = engine(&plan, 1, Isa::detect()).run(3, 2, &given).unwrap();
         for launch in 0..plan.launches.len() {
@@ -211,6 +221,7 @@ fn altering_a_step_changes_the_result() {
 fn negate(kernel: &mut Kernel) {
     let bodies: Vec<&mut crate::plan::Body> = match kernel {
         Kernel::Product(product) => product.segments.iter_mut().map(|s| &mut s.body).collect(),
+        Kernel::Total(total) => vec![&mut total.body],
         Kernel::Channel(channel) => vec![&mut channel.body],
         Kernel::Loop(kernel) => kernel
             .phases

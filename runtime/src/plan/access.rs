@@ -102,6 +102,7 @@ impl Kernel {
     pub fn scope(&self) -> Scope {
         match self {
             Kernel::Product(product) => product.scope,
+            Kernel::Total(total) => total.over,
             Kernel::Channel(channel) => channel.scope,
             Kernel::Loop(_) => Scope::Frame,
         }
@@ -111,6 +112,7 @@ impl Kernel {
     pub fn sites(&self) -> Vec<Site<'_>> {
         match self {
             Kernel::Product(product) => product_sites(product),
+            Kernel::Total(total) => total_sites(total),
             Kernel::Channel(channel) => vec![Site {
                 place: String::new(),
                 kind: SiteKind::Channel(channel.channels.len()),
@@ -126,7 +128,7 @@ impl Kernel {
     pub fn matrices(&self) -> Vec<Matrix<'_>> {
         match self {
             Kernel::Product(product) => product_matrices(product),
-            Kernel::Channel(_) => Vec::new(),
+            Kernel::Channel(_) | Kernel::Total(_) => Vec::new(),
             Kernel::Loop(kernel) => loop_matrices(kernel),
         }
     }
@@ -134,7 +136,7 @@ impl Kernel {
     /// The initial windows of what it carries.
     pub fn windows(&self) -> Vec<BufferId> {
         match self {
-            Kernel::Product(_) => Vec::new(),
+            Kernel::Product(_) | Kernel::Total(_) => Vec::new(),
             Kernel::Channel(channel) => channel.carried.iter().map(|c| c.initial).collect(),
             Kernel::Loop(kernel) => kernel.values.iter().filter_map(|v| v.initial).collect(),
         }
@@ -176,6 +178,23 @@ fn product_sites(product: &super::Product) -> Vec<Site<'_>> {
         body: &segment.body,
     });
     operands.chain(segments).collect()
+}
+
+fn total_sites(total: &super::Total) -> Vec<Site<'_>> {
+    let site = |place: &str, kind, scope, extent, body| Site {
+        place: place.to_owned(),
+        kind,
+        scope,
+        extents: vec![extent],
+        body,
+    };
+    let (left, right) = (&total.left, &total.right);
+    let results = total.groups * total.rows * total.columns;
+    vec![
+        site("left", SiteKind::Operand, total.over, left.extent, &left.body),
+        site("right", SiteKind::Operand, total.over, right.extent, &right.body),
+        site("sum", SiteKind::Epilogue, total.scope, results, &total.body),
+    ]
 }
 
 fn loop_sites(kernel: &super::Loop) -> Vec<Site<'_>> {

@@ -48,6 +48,11 @@ pub fn cost(plan: &Plan, launch: &Launch, frames: usize, batch: usize) -> Cost {
     match &launch.kernel {
         Kernel::Product(product) => sums(product, product.scope.copies(frames, batch), &mut cost),
         Kernel::Channel(_) => {}
+        Kernel::Total(total) => {
+            let terms = [total.groups, total.rows, total.columns, total.inner];
+            let each = terms.iter().fold(2, |n: u64, e| n.saturating_mul(*e as u64));
+            add(&mut cost.operations, each, total.over.copies(frames, batch) as u64);
+        }
         Kernel::Loop(kernel) => {
             let parts = kernel.phases.iter().flat_map(|p| &p.parts);
             let dots = parts.flat_map(|part| part.slots.iter().map(move |slot| dot(slot, part.units)));

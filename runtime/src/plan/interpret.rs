@@ -116,6 +116,7 @@ impl Run<'_> {
     fn launch(&mut self, launch: &Launch) {
         match &launch.kernel {
             Kernel::Product(product) => self.product(product),
+            Kernel::Total(total) => self.total(total),
             Kernel::Channel(channel) => self.channel(channel),
             Kernel::Loop(kernel) => self.recur(kernel),
         }
@@ -175,6 +176,51 @@ impl Run<'_> {
                     );
                     self.stores(&segment.body, &registers, t, b, vars);
                 }
+            }
+        }
+    }
+
+    fn total(&mut self, total: &super::Total) {
+        let mut sums: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let results = total.groups * total.rows * total.columns;
+        for (t, b) in self.copies(total.over) {
+            let [left, right] = [&total.left, &total.right].map(|operand| {
+                let element = |k: usize| {
+                    let (vars, slots, state) = (&[k as i64], &[][..], &nothing);
+                    let at = At {
+                        t,
+                        b,
+                        vars,
+                        slots,
+                        state,
+                    };
+                    self.body(&operand.body, &at)[operand.result.0 as usize]
+                };
+                (0..operand.extent).map(element).collect::<Vec<f64>>()
+            });
+            let sequence = if total.scope == Scope::Const { 0 } else { b };
+            let sum = sums.entry(sequence).or_insert_with(|| vec![0.0; results]);
+            for (at, sum) in sum.iter_mut().enumerate() {
+                let (column, row) = (at % total.columns, at / total.columns % total.rows);
+                let group = at / total.columns / total.rows;
+                for j in 0..total.inner {
+                    let (l, r) = (group * total.rows + row, group * total.columns + column);
+                    *sum += left[l * total.inner + j] * right[r * total.inner + j];
+                }
+            }
+        }
+        for (b, sum) in sums {
+            for (at, sum) in sum.into_iter().enumerate() {
+                let (vars, slots, state) = (&[at as i64], &[sum], &nothing);
+                let at = At {
+                    t: 0,
+                    b,
+                    vars,
+                    slots,
+                    state,
+                };
+                let registers = self.body(&total.body, &at);
+                self.stores(&total.body, &registers, 0, b, vars);
             }
         }
     }

@@ -55,6 +55,22 @@ pub struct Plan {
     pub launches: Vec<Launch>,
     /// Final windows that no kernel writes: copies of what the caller gave.
     pub finals: Vec<FinalCopy>,
+    /// Whether the run goes from the last frame to the first: the caller, who has frames in the order of time, turns inputs
+    /// and windows round before a run, and outputs and windows after it ([`reverse_frames`]).
+    #[serde(default)]
+    pub against_time: bool,
+}
+
+/// The frames of a buffer of this scope in reverse, in place: `frame` elements each. What has no frames stays.
+pub fn reverse_frames<T>(scope: Scope, frame: usize, elements: &mut [T]) {
+    if !matches!(scope, Scope::Frame | Scope::Window(_)) || frame == 0 {
+        return;
+    }
+    let frames = elements.len() / frame;
+    for t in 0..frames / 2 {
+        let (early, late) = elements.split_at_mut((frames - 1 - t) * frame);
+        early[t * frame..(t + 1) * frame].swap_with_slice(&mut late[..frame]);
+    }
 }
 
 impl Plan {
@@ -199,6 +215,8 @@ pub struct Launch {
 pub enum Family {
     /// Matrix products for all frames at once.
     Product,
+    /// Products summed over all frames: gradients of weights.
+    Total,
     /// Elementwise work for all frames at once.
     Pointwise,
     /// Reductions and what follows from them, for all frames at once.
@@ -218,6 +236,7 @@ impl Family {
     pub fn name(self) -> &'static str {
         match self {
             Family::Product => "product",
+            Family::Total => "total",
             Family::Pointwise => "pointwise",
             Family::Rows => "rows",
             Family::Scan => "scan",
@@ -234,6 +253,8 @@ impl Family {
 pub enum Kernel {
     /// Products of weights with a common operand.
     Product(Product),
+    /// Products summed over frames or sequences.
+    Total(Total),
     /// Independent channels: pointwise work, scans, channel loops, matrix states.
     Channel(Channel),
     /// A loop over frames whose units exchange values within a frame.
@@ -285,6 +306,30 @@ pub struct Weight {
     pub row_stride: i64,
     /// Between columns.
     pub k_stride: i64,
+}
+
+/// `out[group, row, column] = sum over copies of sum over inner of left[group, row, inner] * right[group, column, inner]`, where
+/// the copies are all frames and sequences (or, of scope batch, the frames of a sequence).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// What is summed: batch (sequences) or frame.
+    pub over: Scope,
+    /// What the sum is of: const (everything), or batch (the frames of each sequence).
+    pub scope: Scope,
+    /// Blocks of the result with factors of their own.
+    pub groups: usize,
+    /// Rows of a block.
+    pub rows: usize,
+    /// Columns of a block.
+    pub columns: usize,
+    /// Terms within each copy.
+    pub inner: usize,
+    /// Its `groups * rows * inner` elements, the last fastest.
+    pub left: ProductOperand,
+    /// Its `groups * columns * inner` elements.
+    pub right: ProductOperand,
+    /// Stores element `Var(0)` of the `groups * rows * columns`; [`Step::Slot`]`(0)` is the sum.
+    pub body: Body,
 }
 
 /// Work that never crosses channels. Variables of its indices: `Var(0..channels.len())` are the channel axes, those

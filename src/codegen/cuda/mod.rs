@@ -16,5 +16,6 @@ pub mod product;
 pub mod spelling;
 pub mod statements;
 pub mod templates;
+mod total;
 
 pub use file::emit;

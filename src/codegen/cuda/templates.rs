@@ -18,6 +18,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("file.cu", include_str!("../../../templates/file.cu")),
     ("pointwise.cu", include_str!("../../../templates/pointwise.cu")),
     ("product.cu", include_str!("../../../templates/product.cu")),
+    ("total.cu", include_str!("../../../templates/total.cu")),
     ("channel.cu", include_str!("../../../templates/channel.cu")),
     ("channel_ahead.cu", include_str!("../../../templates/channel_ahead.cu")),
     ("loop.cu", include_str!("../../../templates/loop.cu")),

@@ -117,13 +117,11 @@ impl Check<'_> {
         }
     }
 
-    /// Only states are read with a delay, and with none above their window. Against time, inputs may be read ahead: earlier
-    /// frames of what another run left.
+    /// Only states are read with a delay, and with none above their window.
     fn reads(&mut self, id: NodeId, operands: &[Read]) {
         for read in operands.iter().filter(|r| r.delay != 0) {
             match self.graph.node(read.node).op {
                 Op::State { window } if i64::from(read.delay) <= i64::from(window) => {}
-                Op::Input if self.graph.against_time && read.delay < 0 => {}
                 Op::State { window } => self.say(
                     id,
                     format_args!(

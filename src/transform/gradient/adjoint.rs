@@ -121,7 +121,7 @@ impl Adjoints {
 }
 
 /// The delays with which a state is read, ascending; its window is the last.
-fn delays(forward: &Graph, id: NodeId) -> Vec<u32> {
+pub(super) fn delays(forward: &Graph, id: NodeId) -> Vec<u32> {
     let uses = forward.uses(id).into_iter();
     let mut delays: Vec<u32> = uses.filter(|u| u.delay > 0).map(|u| u.delay.unsigned_abs()).collect();
     if let Op::State { window: window @ 1.. } = forward.node(id).op {

@@ -42,9 +42,18 @@ pub struct Taped {
     pub name: Name,
     /// Whose frames it holds.
     pub source: Source,
-    /// How many frames before the first are read too: the last ones of the initial window of the same name.
-    pub before: u32,
-    /// The forward output that holds what each frame of that window is if the caller gives none; it is 0 if there is none.
+    /// How many frames late: frame t of the input is frame t - delay of the source.
+    pub delay: u32,
+    /// For the frames before the first, where there is a delay.
+    pub window: Option<Before>,
+}
+
+/// Frames before the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// The last ones of `s0.NAME`, if the caller gives it.
+    pub name: Name,
+    /// Else each is the first frame of the output of this name; else 0.
     pub default: Option<Name>,
 }
 
@@ -97,7 +106,7 @@ pub fn run(forward: &Graph) -> Gradient {
     let mut backward = build.graph;
     prune::run(&mut backward);
     drop_unread(&mut backward);
-    tape::record(forward, backward, windows)
+    tape::record(forward, backward, &values, windows)
 }
 
 /// Gradients of what the caller gave are outputs.

@@ -1,52 +1,65 @@
 //! What the backward run knows of the forward one: which values are kept, which are computed again.
 //!
 //! Inputs and states are kept, and so is what a product, a reduction or a table gives; what is elementwise or a view is
-//! computed again where it is read, and what depends on parameters or static inputs alone from these.
+//! computed again where it is read, and what depends on parameters or static inputs alone from these. A value of an
+//! earlier frame is an input of its own, which holds the same frames later.
 
 use super::build::Build;
-use super::{Gradient, Source, Taped, Window};
+use super::{Before, Gradient, Source, Taped, Window};
 use crate::ir::{Graph, Kind, Name, NodeId, Op, Output, Read};
 use std::collections::BTreeMap;
 
 /// The forward values in the backward graph.
+#[derive(Default)]
 pub(super) struct Values {
-    place: Vec<Option<NodeId>>,
+    place: BTreeMap<(NodeId, i32), NodeId>,
+    taped: Vec<(Name, NodeId, u32)>,
 }
 
 impl Values {
-    /// What was read, at the frame of the reader: earlier frames are ahead where time runs backward.
+    /// What was read, at the frame of the reader.
     pub(super) fn read(&self, read: Read) -> Read {
-        Read {
-            node: self.of(read.node),
-            delay: -read.delay,
-        }
+        // Every forward value was given a place, for every delay with which it is read.
+        Read::now(self.place.get(&(read.node, read.delay)).copied().unwrap_or(read.node))
     }
 
     /// A value of this frame.
     pub(super) fn of(&self, id: NodeId) -> NodeId {
-        // Every forward node was given a place.
-        self.place[id.index()].unwrap_or(id)
+        self.read(Read::now(id)).node
+    }
+
+    /// An input that holds a forward value of `delay` frames ago.
+    fn keep(&mut self, build: &mut Build<'_>, id: NodeId, delay: u32) -> NodeId {
+        let own = name(build.forward, id);
+        let name = match delay {
+            0 => own,
+            d => format!("{own}.{d}").into(),
+        };
+        let input = build.input(name.clone(), &build.forward.node(id).ty);
+        self.taped.push((name, id, delay));
+        input
     }
 }
 
 /// Puts every forward value into the backward graph; what no gradient reads is pruned later.
 pub(super) fn values(build: &mut Build<'_>) -> Values {
     let forward = build.forward;
-    let mut values = Values {
-        place: vec![None; forward.bound()],
-    };
-    for id in forward.states() {
-        let of = delayed_input(forward, id).unwrap_or(id);
-        // An input that is also read delayed is on the tape once.
-        let known = values.place[of.index()];
-        let input = known.unwrap_or_else(|| build.input(name(forward, of), &forward.node(of).ty));
-        values.place[of.index()] = Some(input);
-        values.place[id.index()] = Some(input);
+    let mut values = Values::default();
+    for state in forward.states() {
+        let of = delayed_input(forward, state).unwrap_or(state);
+        let known = values.place.get(&(of, 0)).copied();
+        let now = known.unwrap_or_else(|| values.keep(build, of, 0));
+        values.place.insert((of, 0), now);
+        values.place.insert((state, 0), now);
+        for delay in super::adjoint::delays(forward, state) {
+            let earlier = values.keep(build, state, delay);
+            values.place.insert((state, delay as i32), earlier);
+        }
     }
     for id in forward.topological() {
-        if values.place[id.index()].is_none() {
-            let made = value(build, &values, id);
-            values.place[id.index()] = Some(made);
+        if !values.place.contains_key(&(id, 0)) {
+            let made = value(build, &mut values, id);
+            values.place.insert((id, 0), made);
         }
     }
     values
@@ -58,7 +71,7 @@ fn delayed_input(forward: &Graph, state: NodeId) -> Option<NodeId> {
     (value.delay == 0 && forward.node(value.node).op == Op::Input).then_some(value.node)
 }
 
-fn value(build: &mut Build<'_>, values: &Values, id: NodeId) -> NodeId {
+fn value(build: &mut Build<'_>, values: &mut Values, id: NodeId) -> NodeId {
     let forward = build.forward;
     let node = forward.node(id);
     build.span = node.span;
@@ -73,7 +86,7 @@ fn value(build: &mut Build<'_>, values: &Values, id: NodeId) -> NodeId {
             build.graph.inputs.push(made);
             made
         }
-        _ if is_kept(forward, id) => build.input(name(forward, id), &node.ty),
+        _ if is_kept(forward, id) => values.keep(build, id, 0),
         _ => {
             let operands: Vec<Read> = forward.operands(id).into_iter().map(|r| values.read(r)).collect();
             build.add(node.op.clone(), node.ty.clone(), &operands).node
@@ -99,26 +112,19 @@ fn name(forward: &Graph, id: NodeId) -> Name {
 }
 
 /// Gives the forward graph outputs for what the backward graph reads of it.
-pub(super) fn record(forward: &Graph, backward: Graph, windows: Vec<Window>) -> Gradient {
-    // An input and the state of its earlier frames have one name; the state is what has a window.
-    let states = forward.states();
-    let all = forward.ids().chain(states);
-    let by_name: BTreeMap<Name, NodeId> = all.map(|id| (name(forward, id), id)).collect();
+pub(super) fn record(forward: &Graph, backward: Graph, values: &Values, windows: Vec<Window>) -> Gradient {
     let mut forward = forward.clone();
     let mut tape = Vec::new();
-    for input in &backward.inputs {
-        let node = backward.node(*input);
-        let known = node.name.as_ref().and_then(|n| by_name.get(n));
-        let (Some(name), Some(id), Op::Input) = (&node.name, known, &node.op) else {
-            continue;
-        };
-        let ahead = backward.uses(*input).iter().map(|u| -u.delay).max().unwrap_or(0);
-        tape.push(Taped {
-            name: name.clone(),
-            source: source(&mut forward, *id),
-            before: ahead.unsigned_abs(),
-            default: default(&mut forward, *id),
-        });
+    for (name, id, delay) in &values.taped {
+        let read = |input: &NodeId| backward.node(*input).name.as_ref() == Some(name);
+        if backward.inputs.iter().any(read) {
+            tape.push(Taped {
+                name: name.clone(),
+                source: source(&mut forward, *id),
+                delay: *delay,
+                window: (*delay > 0).then(|| before(&mut forward, *id)),
+            });
+        }
     }
     Gradient {
         forward,
@@ -136,11 +142,11 @@ fn source(forward: &mut Graph, id: NodeId) -> Source {
     }
 }
 
-/// The initial value of a state, where it has one.
-fn default(forward: &mut Graph, id: NodeId) -> Option<Name> {
-    match forward.node(id).op {
-        Op::State { .. } => forward.operands(id).get(1).map(|read| output(forward, read.node)),
-        _ => None,
+fn before(forward: &mut Graph, state: NodeId) -> Before {
+    let initial = forward.operands(state).get(1).map(|read| read.node);
+    Before {
+        name: name(forward, state),
+        default: initial.map(|node| output(forward, node)),
     }
 }
 

@@ -66,6 +66,7 @@ impl Maker {
                 initial: vec![],
                 launches: vec![],
                 finals: vec![],
+                against_time: false,
             },
         }
     }

@@ -168,7 +168,7 @@ pub fn run(options: &Options) -> Report {
                 *lock(current) = Some((u64::MAX, Instant::now()));
             });
         }
-        watch(&current, options.limit * 30);
+        watch(&current, options.limit * 300);
     });
     drop(quiet);
     total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -12,7 +12,7 @@ mod space;
 #[cfg(test)]
 mod tests;
 
-use super::{Carried, Channel, Kernel, Launch, Loop, LoopValue, Plan, Product, Scope, SiteKind, Slot};
+use super::{Carried, Channel, Kernel, Launch, Loop, LoopValue, Plan, Product, Scope, SiteKind, Slot, Total};
 use std::collections::BTreeSet;
 
 /// Checks everything.
@@ -113,6 +113,7 @@ fn is_identifier(name: &str) -> bool {
 fn kernel(plan: &Plan, list: List, launch: &Launch, report: &mut Report) {
     match &launch.kernel {
         Kernel::Product(product) => check_product(product, report),
+        Kernel::Total(total) => check_total(total, report),
         Kernel::Channel(channel) => check_channel(plan, channel, report),
         Kernel::Loop(kernel) => check_loop(plan, kernel, report),
     }
@@ -160,6 +161,30 @@ fn check_product(product: &Product, report: &mut Report) {
                 product.operands.len()
             )
         });
+    }
+}
+
+fn check_total(total: &Total, report: &mut Report) {
+    let pair = (total.over, total.scope);
+    let sums = [
+        (Scope::Frame, Scope::Const),
+        (Scope::Frame, Scope::Batch),
+        (Scope::Batch, Scope::Const),
+    ];
+    report.require(sums.contains(&pair), || {
+        format!("a sum over {:?} for each {:?}", total.over, total.scope)
+    });
+    for (name, factor, own) in [
+        ("left", &total.left, total.rows),
+        ("right", &total.right, total.columns),
+    ] {
+        report.require(factor.extent == total.groups * own * total.inner, || {
+            format!("{name}: {} elements", factor.extent)
+        });
+        report.require((factor.result.0 as usize) < factor.body.steps.len(), || {
+            format!("{name}: its result {:?} is no register", factor.result)
+        });
+        report.require(factor.body.stores.is_empty(), || format!("{name} stores"));
     }
 }
 

@@ -1,13 +1,19 @@
 //! A sound plan passes; each breach is found and named.
 
 use super::check;
-use crate::plan::samples::{decay, embedding, lstm, matrix_state, norms, products, softmax, swap, taps};
+use crate::plan::samples::{decay, embedding, lstm, matrix_state, norms, products, softmax, swap, taps, totals};
 use crate::plan::{BufferId, Frame, Guard, Index, Kernel, Plan, Reg, Scope, Slot, Step, StoreFrame};
 
 #[test]
 fn sound_plans_pass() {
     let small = [lstm(3, 5), decay(7), taps(5), matrix_state(3, 4), embedding(4, 2)];
-    let large = [products(3, 5), norms(2, 3, 4), swap(3, 5), softmax(3, 2, 5)];
+    let large = [
+        products(3, 5),
+        norms(2, 3, 4),
+        swap(3, 5),
+        softmax(3, 2, 5),
+        totals(3, 5),
+    ];
     for plan in small.iter().chain(&large) {
         assert_eq!(check(plan), Ok(()), "{}", plan.cell);
     }

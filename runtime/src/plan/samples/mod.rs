@@ -3,10 +3,12 @@
 mod channels;
 mod loops;
 mod products;
+mod totals;
 
 pub(crate) use channels::{decay, embedding, matrix_state, softmax, swap, taps};
 pub(crate) use loops::{lstm, norms};
 pub(crate) use products::products;
+pub(crate) use totals::totals;
 
 use super::{
     Body, Buffer, BufferId, Channel, Elem, Family, Frame, Index, Initial, Kernel, Launch, Load, Plan, ProductOperand,
@@ -139,6 +141,7 @@ impl PlanMaker {
             initial: vec![],
             launches: vec![],
             finals: vec![],
+            against_time: false,
         })
     }
 
@@ -178,6 +181,7 @@ impl PlanMaker {
     fn launch(list: &mut Vec<Launch>, name: &str, kernel: Kernel) {
         let family = match &kernel {
             Kernel::Product(_) => Family::Product,
+            Kernel::Total(_) => Family::Total,
             Kernel::Channel(channel) if channel.sequential => Family::Scan,
             Kernel::Channel(_) => Family::Pointwise,
             Kernel::Loop(_) => Family::Loop,

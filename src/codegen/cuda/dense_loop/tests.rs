@@ -31,6 +31,7 @@ fn gated(units: usize, gates: usize, window: usize) -> (Plan, Loop) {
         initial: vec![],
         launches: vec![],
         finals: vec![],
+        against_time: false,
     };
     let slots = (0..gates).map(|g| Slot::Dot {
         extent: units,

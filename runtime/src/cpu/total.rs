@@ -1,0 +1,258 @@
+//! Products summed over frames and sequences: factors are evaluated a chunk of copies at a time, turned so that the copies
+//! are what is summed over, and multiplied by the tiles of products.
+//!
+//! A task has some rows of one group; the sums of a chunk are added to those before it in the order of time, whatever the
+//! number of threads.
+
+use super::Launching;
+use super::compile::{Space, compile};
+use super::pool::Scratch;
+use super::product::{blocks, operand_program};
+use super::program::{Program, Width};
+use super::tile::{PANEL, Panel, Rows, multiply};
+use super::vector::{Block, Env, SlotView, Time};
+use crate::plan::{Plan, Scope, Total};
+use std::ops::Range;
+
+/// Rows of a task.
+const BLOCK_ROWS: usize = 48;
+/// Terms of a chunk: a panel of them and the sums stay in the first cache.
+const CHUNK: usize = 256;
+
+/// A compiled total.
+pub(super) struct TotalKernel {
+    over: Scope,
+    scope: Scope,
+    groups: usize,
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    left: Program,
+    right: Program,
+    body: Program,
+}
+
+/// Work areas of a task.
+#[derive(Default)]
+pub(super) struct Areas {
+    /// Values of a factor, a copy after another.
+    values: Vec<f32>,
+    /// The left factor, a row after another.
+    left: Vec<f32>,
+    /// The right factor in panels.
+    right: Vec<f32>,
+    /// Sums of a chunk.
+    chunk: Vec<f32>,
+    /// Sums of all chunks so far.
+    sums: Vec<f32>,
+}
+
+/// What a task computes.
+struct Task {
+    sequence: Option<usize>,
+    group: usize,
+    rows: Range<usize>,
+}
+
+impl TotalKernel {
+    pub(super) fn new(plan: &Plan, total: &Total) -> TotalKernel {
+        let results = total.groups * total.rows * total.columns;
+        let space = Space {
+            plan,
+            channels: &[results],
+            inner: &[],
+            carried: &[],
+            slots: &[Width::Channel],
+            sequences_stay: false,
+        };
+        TotalKernel {
+            over: total.over,
+            scope: total.scope,
+            groups: total.groups,
+            rows: total.rows,
+            columns: total.columns,
+            inner: total.inner,
+            left: operand_program(plan, &total.left),
+            right: operand_program(plan, &total.right),
+            body: compile(&total.body, &space, &[]),
+        }
+    }
+
+    pub(super) fn run(&self, launching: &Launching<'_>) {
+        let (time, copies) = launching.copies(self.over);
+        let sequences = match self.scope {
+            Scope::Batch => launching.batch,
+            _ => 1,
+        };
+        let strips = self.rows.div_ceil(BLOCK_ROWS);
+        let tasks = sequences * self.groups * strips;
+        let terms = copies / sequences * self.inner;
+        let work = 2 * terms * sequences * self.groups * self.rows * self.columns / 8;
+        launching.tasks(tasks, work, |task, scratch| {
+            let strip = task % strips * BLOCK_ROWS;
+            let task = Task {
+                sequence: (self.scope == Scope::Batch).then_some(task / strips / self.groups),
+                group: task / strips % self.groups,
+                rows: strip..(strip + BLOCK_ROWS).min(self.rows),
+            };
+            self.task(launching, time, copies, &task, scratch);
+        });
+    }
+
+    fn task(&self, launching: &Launching<'_>, time: Time, copies: usize, task: &Task, scratch: &mut Scratch) {
+        let env = launching.env(time);
+        let count = task.rows.len();
+        let stride = self.columns.next_multiple_of(PANEL);
+        let Scratch { registers, areas, .. } = scratch;
+        areas.sums.clear();
+        areas.sums.resize(count * stride, 0.0);
+        let each = (CHUNK / self.inner).max(1);
+        let all = match task.sequence {
+            Some(_) => copies / launching.batch,
+            None => copies,
+        };
+        for first in (0..all).step_by(each) {
+            let chunk = first..(first + each).min(all);
+            let ranges: Vec<Range<usize>> = match task.sequence {
+                Some(b) => chunk
+                    .map(|t| t * launching.batch + b..t * launching.batch + b + 1)
+                    .collect(),
+                None => vec![chunk],
+            };
+            self.add_chunk(&env, &ranges, task, registers, areas);
+        }
+        self.finish(launching, task, stride, registers, areas);
+    }
+
+    /// Adds what some copies contribute.
+    fn add_chunk(
+        &self,
+        env: &Env<'_>,
+        ranges: &[Range<usize>],
+        task: &Task,
+        registers: &mut Vec<f32>,
+        areas: &mut Areas,
+    ) {
+        let copies: usize = ranges.iter().map(Range::len).sum();
+        let (terms, count) = (copies * self.inner, task.rows.len());
+        let own = |first: usize, last: usize| first * self.inner..last * self.inner;
+        let rows = task.group * self.rows;
+        let channels = own(rows + task.rows.start, rows + task.rows.end);
+        evaluate(&self.left, env, ranges, &channels, registers, &mut areas.values);
+        areas.left.resize(count * terms, 0.0);
+        self.spread(
+            &areas.values,
+            copies,
+            count,
+            |row, term| row * terms + term,
+            &mut areas.left,
+        );
+        let columns = task.group * self.columns;
+        let channels = own(columns, columns + self.columns);
+        evaluate(&self.right, env, ranges, &channels, registers, &mut areas.values);
+        let panels = self.columns.div_ceil(PANEL);
+        areas.right.clear();
+        areas.right.resize(panels * terms * PANEL, 0.0);
+        let place = |column: usize, term: usize| (column / PANEL * terms + term) * PANEL + column % PANEL;
+        self.spread(&areas.values, copies, self.columns, place, &mut areas.right);
+        let stride = panels * PANEL;
+        areas.chunk.resize(count * stride, 0.0);
+        let left = Rows {
+            start: areas.left.as_ptr(),
+            stride: terms,
+            count,
+            k: terms,
+        };
+        let out = areas.chunk.as_mut_ptr();
+        for p in 0..panels {
+            let panel = Panel {
+                weights: areas.right[p * terms * PANEL..].as_ptr(),
+                out: out.wrapping_add(p * PANEL),
+                count: PANEL,
+            };
+            // SAFETY: `left` has `count` rows of `terms` elements, a panel `terms * PANEL`; each row of sums has all panels.
+            unsafe { multiply(env.isa, &left, &[panel], stride) };
+        }
+        areas
+            .sums
+            .iter_mut()
+            .zip(&areas.chunk)
+            .for_each(|(sum, part)| *sum += part);
+    }
+
+    /// Puts element `e` of copy `m`, term `j` within it, at `place(e, m * inner + j)`.
+    fn spread(
+        &self,
+        values: &[f32],
+        copies: usize,
+        elements: usize,
+        place: impl Fn(usize, usize) -> usize,
+        out: &mut [f32],
+    ) {
+        for (m, copy) in values.chunks(elements * self.inner).take(copies).enumerate() {
+            for (e, terms) in copy.chunks(self.inner).enumerate() {
+                for (j, value) in terms.iter().enumerate() {
+                    out[place(e, m * self.inner + j)] = *value;
+                }
+            }
+        }
+    }
+
+    /// Stores the sums.
+    fn finish(
+        &self,
+        launching: &Launching<'_>,
+        task: &Task,
+        stride: usize,
+        registers: &mut Vec<f32>,
+        areas: &mut Areas,
+    ) {
+        let (time, copy) = match task.sequence {
+            Some(b) => (Time::Batch, b),
+            None => (Time::Const, 0),
+        };
+        let env = launching.env(time);
+        for (i, row) in task.rows.clone().enumerate() {
+            let first = (task.group * self.rows + row) * self.columns;
+            let slots = [SlotView {
+                start: areas.sums.as_mut_ptr().wrapping_add(i * stride),
+                first_copy: copy,
+                first_channel: first,
+                stride,
+            }];
+            let part = Block {
+                copies: copy..copy + 1,
+                channels: first..first + self.columns,
+            };
+            blocks(&self.body, &Env { slots: &slots, ..env }, &part, registers, |_, _| {});
+        }
+    }
+}
+
+/// The values of some channels of a factor, a copy after another.
+fn evaluate(
+    program: &Program,
+    env: &Env<'_>,
+    ranges: &[Range<usize>],
+    channels: &Range<usize>,
+    registers: &mut Vec<f32>,
+    out: &mut Vec<f32>,
+) {
+    let copies: usize = ranges.iter().map(Range::len).sum();
+    out.resize(copies * channels.len(), 0.0);
+    let mut before = 0;
+    for range in ranges {
+        let part = Block {
+            copies: range.clone(),
+            channels: channels.clone(),
+        };
+        blocks(program, env, &part, registers, |block, registers| {
+            let values = program.result(env, block, registers, 0);
+            for (copy, values) in block.copies.clone().zip(values.chunks(block.channels.len())) {
+                let at = (before + copy - range.start) * channels.len() + block.channels.start - channels.start;
+                out[at..at + values.len()].copy_from_slice(values);
+            }
+        });
+        before += range.len();
+    }
+}

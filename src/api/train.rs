@@ -1,0 +1,276 @@
+//! Gradients: a cell is run forward, which leaves a tape, and the tape backward.
+
+use super::{Cell, Device, Error, Loaded, Options, Run, Tensor, Tensors};
+use crate::transform::gradient::{Before, Source, Taped, Window, cotangent};
+use rnnc_runtime::engine::Data;
+use rnnc_runtime::plan::{Role, Scope};
+
+/// A cell with its derivative, compiled.
+pub struct Trainable {
+    forward: Cell,
+    backward: Cell,
+    tape: Vec<Taped>,
+    windows: Vec<Window>,
+}
+
+/// Compiles a cell for training.
+///
+/// # Errors
+/// As [`compile`](super::compile).
+pub fn compile_gradient(source: &str, options: &Options) -> Result<Trainable, Error> {
+    let (found, fast_math) = super::planned(source, options, crate::driver::gradient, |d| &d.forward.analysed.graph)?;
+    let cell = |planned| Cell { planned, fast_math };
+    Ok(Trainable {
+        forward: cell(found.forward),
+        backward: cell(found.backward),
+        tape: found.tape,
+        windows: found.windows,
+    })
+}
+
+impl Trainable {
+    /// The cell; its plan has the tape among its outputs.
+    pub fn forward(&self) -> &Cell {
+        &self.forward
+    }
+
+    /// What computes the gradients.
+    pub fn backward(&self) -> &Cell {
+        &self.backward
+    }
+
+    /// Puts both on a device.
+    ///
+    /// # Errors
+    /// As [`Cell::load`].
+    pub fn load(&self, device: &Device) -> Result<Training, Error> {
+        Ok(Training {
+            forward: self.forward.load(device)?,
+            backward: self.backward.load(device)?,
+            tape: self.tape.clone(),
+            windows: self.windows.clone(),
+        })
+    }
+}
+
+/// A cell and its derivative on a device.
+pub struct Training {
+    forward: Loaded,
+    backward: Loaded,
+    tape: Vec<Taped>,
+    windows: Vec<Window>,
+}
+
+/// What a forward run leaves for the backward one.
+#[derive(Clone, Debug)]
+pub struct Tape {
+    inputs: Tensors,
+    states: Tensors,
+    outputs: Tensors,
+}
+
+/// Gradients of the sum of cotangents times results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gradients {
+    /// By input that is no index, of its shape.
+    pub inputs: Tensors,
+    /// By parameter, of its shape.
+    pub params: Tensors,
+    /// By name that is read delayed, of its initial window's shape.
+    pub states: Tensors,
+}
+
+impl Training {
+    /// The device's name.
+    pub fn device(&self) -> String {
+        self.forward.device()
+    }
+
+    /// Takes the parameters, by name.
+    ///
+    /// # Errors
+    /// As [`Loaded::set_params`].
+    pub fn set_params(&mut self, params: &Tensors) -> Result<(), Error> {
+        self.forward.set_params(params)?;
+        let known = |name: &String| self.backward.has(name, |role| *role == Role::Param);
+        let read = params.iter().filter(|(name, _)| known(name));
+        self.backward
+            .set_params(&read.map(|(name, tensor)| (name.clone(), tensor.clone())).collect())
+    }
+
+    /// Runs all frames of the inputs, as [`Loaded::forward`] does, and keeps what the backward run needs.
+    ///
+    /// # Errors
+    /// As [`Loaded::forward`].
+    pub fn forward(&mut self, inputs: &Tensors, states: &Tensors) -> Result<(Run, Tape), Error> {
+        let mut run = self.forward.forward(inputs, states)?;
+        let tape = Tape {
+            inputs: inputs.clone(),
+            states: states.clone(),
+            outputs: run.outputs.clone(),
+        };
+        // The user's names have no dots.
+        run.outputs.retain(|name, _| !name.contains('.'));
+        Ok((run, tape))
+    }
+
+    /// The gradients, given the cotangents of outputs (`[T, B, axes]`) and of final states; what is not given is zero.
+    ///
+    /// # Errors
+    /// A cotangent of an unknown name or of the wrong shape; the device fails.
+    pub fn backward(&mut self, tape: &Tape, outputs: &Tensors, states: &Tensors) -> Result<Gradients, Error> {
+        self.refuse_unknown(outputs, states)?;
+        let mut taken = Tensors::new();
+        for taped in &self.tape {
+            if let Some(tensor) = late(taped, tape) {
+                taken.insert(taped.name.to_string(), tensor);
+            }
+        }
+        for (name, tensor) in &tape.inputs {
+            if self.backward.has(name, |role| *role == Role::Input) {
+                taken.entry(name.clone()).or_insert_with(|| tensor.clone());
+            }
+        }
+        for (name, like) in &tape.outputs {
+            let given = cotangent(name).to_string();
+            if self.backward.has(&given, |role| *role == Role::Input) {
+                let zero = || Tensor::new(&like.shape, vec![0.0; like.data.len()]);
+                taken.insert(given, outputs.get(name).cloned().unwrap_or_else(zero));
+            }
+        }
+        let first = |window: &Window| Some((window.parts.first()?.0.to_string(), states.get(&*window.name)?.clone()));
+        let ends = self.windows.iter().filter_map(first).collect();
+        let run = self.backward.forward(&taken, &ends)?;
+        Ok(self.gradients(tape, run))
+    }
+
+    fn refuse_unknown(&self, outputs: &Tensors, states: &Tensors) -> Result<(), Error> {
+        let window = |name: &String| self.windows.iter().any(|w| *w.name == **name);
+        let unknown = |kind: &'static str, name: &String, known: Vec<String>| Error::Unknown {
+            kind,
+            name: name.clone(),
+            known: known.join(", "),
+        };
+        let is_output = |name: &String| self.forward.has(name, |role| *role == Role::Output);
+        if let Some(name) = outputs.keys().find(|name| !is_output(name)) {
+            let known = self.forward.names(|role| *role == Role::Output);
+            return Err(unknown("output", name, known));
+        }
+        if let Some(name) = states.keys().find(|name| !window(name)) {
+            let known = self.windows.iter().map(|w| w.name.to_string()).collect();
+            return Err(unknown("state", name, known));
+        }
+        Ok(())
+    }
+
+    /// Sorts the results of the backward run; what no gradient reaches is zero.
+    fn gradients(&self, tape: &Tape, run: Run) -> Gradients {
+        let mut found = Gradients {
+            inputs: Tensors::new(),
+            params: Tensors::new(),
+            states: Tensors::new(),
+        };
+        for (name, tensor) in run.outputs {
+            match name.split_once('.') {
+                Some(("dx", input)) => found.inputs.insert(input.to_owned(), tensor),
+                Some(("dp", param)) => found.params.insert(param.to_owned(), tensor),
+                _ => None,
+            };
+        }
+        for (name, like) in &tape.inputs {
+            if let Data::F32(values) = &like.data {
+                let zero = || Tensor::new(&like.shape, vec![0.0; values.len()]);
+                found.inputs.entry(name.clone()).or_insert_with(zero);
+            }
+        }
+        for buffer in self.forward.buffers(|role| *role == Role::Param) {
+            let zero = || Tensor::new(&buffer.shape, vec![0.0; buffer.elements()]);
+            found.params.entry(buffer.name.clone()).or_insert_with(zero);
+        }
+        let states = self.windows.iter();
+        found.states = states.filter_map(|w| window(w, &run.states)).collect();
+        found
+    }
+}
+
+/// The frames of a value, late by its delay.
+fn late(taped: &Taped, tape: &Tape) -> Option<Tensor> {
+    let frames = match &taped.source {
+        Source::Input(name) => tape.inputs.get(&**name)?,
+        Source::Output(name) => tape.outputs.get(&**name)?,
+    };
+    let Some(window) = &taped.window else {
+        return Some(frames.clone());
+    };
+    let all = frames.data.len();
+    let late = (all / frames.shape.first()?.max(&1)) * taped.delay as usize;
+    let data = match &frames.data {
+        Data::F32(values) => Data::F32(shifted(values, before(window, late, taped.delay, tape, floats), late)),
+        Data::I32(values) => Data::I32(shifted(values, before(window, late, taped.delay, tape, integers), late)),
+    };
+    Some(Tensor {
+        shape: frames.shape.clone(),
+        data,
+    })
+}
+
+fn shifted<T: Copy>(values: &[T], mut before: Vec<T>, late: usize) -> Vec<T> {
+    before.truncate(values.len());
+    before.extend(&values[..values.len().saturating_sub(late)]);
+    before
+}
+
+/// The last `length` elements before the first frame.
+fn before<T: Copy + Default>(
+    window: &Before,
+    length: usize,
+    delay: u32,
+    tape: &Tape,
+    of: fn(&Tensor) -> &[T],
+) -> Vec<T> {
+    let default = window.default.as_ref().and_then(|name| tape.outputs.get(&**name));
+    match (tape.states.get(&*window.name), default) {
+        (Some(given), _) => {
+            let values = of(given);
+            values[values.len().saturating_sub(length)..].to_vec()
+        }
+        (None, Some(every)) => of(every)[..length / delay.max(1) as usize].repeat(delay as usize),
+        (None, None) => vec![T::default(); length],
+    }
+}
+
+fn floats(tensor: &Tensor) -> &[f32] {
+    match &tensor.data {
+        Data::F32(values) => values,
+        Data::I32(_) => &[],
+    }
+}
+
+fn integers(tensor: &Tensor) -> &[i32] {
+    match &tensor.data {
+        Data::I32(values) => values,
+        Data::F32(_) => &[],
+    }
+}
+
+/// The gradient of an initial window: the final windows of the delayed adjoints, aligned at their last frames.
+fn window(window: &Window, states: &Tensors) -> Option<(String, Tensor)> {
+    let (first, _) = window.parts.first()?;
+    let mut sum = states.get(&**first)?.clone();
+    for (name, _) in &window.parts[1..] {
+        let part = floats(states.get(&**name)?);
+        if let Data::F32(values) = &mut sum.data {
+            let from = values.len() - part.len();
+            values[from..].iter_mut().zip(part).for_each(|(s, p)| *s += p);
+        }
+    }
+    Some((window.name.to_string(), sum))
+}
+
+/// Turns the frames of a buffer round, if it has any.
+pub(super) fn reversed(scope: Scope, batch: usize, frame: usize, data: &mut Data) {
+    match data {
+        Data::F32(values) => rnnc_runtime::plan::reverse_frames(scope, batch * frame, values),
+        Data::I32(values) => rnnc_runtime::plan::reverse_frames(scope, batch * frame, values),
+    }
+}

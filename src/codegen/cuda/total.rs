@@ -1,0 +1,249 @@
+//! Products summed over frames and sequences: tiles of the result, to which each slice of frames adds what it contributes,
+//! in the order of time, so that the sum does not depend on how blocks run.
+
+use super::expr::Expr;
+use super::index::Variable;
+use super::kernel::{Context, Emission, extents, indented, needed, opening_comment, parameter_list};
+use super::names::Names;
+use super::place::{FrameNames, Place};
+use super::statements::Statements;
+use super::templates::{View, render};
+use rnnc_runtime::manifest::{Grid, KernelLaunch};
+use rnnc_runtime::plan::{Launch, ProductOperand, Scope, Step, Total};
+use serde::Serialize;
+
+/// Rows and columns of a tile.
+const SIDE: usize = 64;
+/// Rows and columns of a thread.
+const EACH: usize = 4;
+/// Terms of a slice.
+const DEPTH: usize = 16;
+/// Threads side by side along the columns.
+const ACROSS: usize = SIDE / EACH;
+/// Threads a block.
+const THREADS: usize = ACROSS * ACROSS;
+/// Most blocks of a launch; each then takes several tiles.
+const LIMIT: u64 = 1 << 24;
+
+/// `total.cu`
+#[derive(Serialize)]
+struct Tiled {
+    comment: String,
+    threads: usize,
+    name: String,
+    parameters: String,
+    depth: usize,
+    pitch: usize,
+    across: usize,
+    terms: String,
+    tiles: String,
+    place: String,
+    each: usize,
+    loads: usize,
+    side: usize,
+    rows: usize,
+    columns: usize,
+    load_left: String,
+    load_right: String,
+    finish: String,
+}
+
+impl View for Tiled {
+    const TEMPLATE: &'static str = "total.cu";
+}
+
+/// Prints a total.
+pub fn emit(context: &Context, launch: &Launch, total: &Total) -> Emission {
+    let mut names = context.names(launch);
+    names.reserve(
+        "left right thread line column terms tiles tile total first first_row first_column own_row".split(' '),
+    );
+    names.reserve("own_column group sequence i j step item term value sum x w element at seq result".split(' '));
+    let mut parameters = context.parameters(launch);
+    parameters.extend(extents(total.over).0);
+    let view = Tiled {
+        comment: opening_comment(launch, &how(total)),
+        threads: THREADS,
+        name: launch.name.clone(),
+        parameters: parameter_list(&parameters),
+        depth: DEPTH,
+        pitch: SIDE + 4,
+        across: ACROSS,
+        terms: terms(total),
+        tiles: match total.scope {
+            Scope::Batch => format!("(long long)B * {}", strips(total)),
+            _ => strips(total).to_string(),
+        },
+        place: indented(&place_lines(total), 2),
+        each: EACH,
+        loads: SIDE * DEPTH / THREADS,
+        side: SIDE,
+        rows: total.rows,
+        columns: total.columns,
+        load_left: indented(&load(context, total, &total.left, "first_row", total.rows, &names), 5),
+        load_right: indented(
+            &load(context, total, &total.right, "first_column", total.columns, &names),
+            5,
+        ),
+        finish: indented(&finish(context, total, &names), 5),
+    };
+    Emission {
+        text: render(&view),
+        launch: manifest(context, launch, total),
+        workspaces: Vec::new(),
+    }
+}
+
+fn how(total: &Total) -> String {
+    let what = match (total.over, total.scope) {
+        (Scope::Frame, Scope::Const) => "frames of sequences",
+        (Scope::Frame, _) => "frames of its sequence",
+        _ => "sequences",
+    };
+    format!("A block takes tiles of {SIDE} by {SIDE} sums over all {what}, in order.")
+}
+
+/// The terms of one sum.
+fn terms(total: &Total) -> String {
+    let copies = match (total.over, total.scope) {
+        (Scope::Frame, Scope::Const) => "(long long)T * B",
+        (Scope::Frame, _) => "(long long)T",
+        _ => "(long long)B",
+    };
+    match total.inner {
+        1 => copies.to_string(),
+        n => format!("{copies} * {n}"),
+    }
+}
+
+fn strips(total: &Total) -> usize {
+    total.groups * total.rows.div_ceil(SIDE) * total.columns.div_ceil(SIDE)
+}
+
+/// Which part of the result a tile is.
+fn place_lines(total: &Total) -> Vec<String> {
+    let (down, across) = (total.rows.div_ceil(SIDE), total.columns.div_ceil(SIDE));
+    let mut lines = vec![
+        format!("const int first_column = (int)(tile % {across}) * {SIDE};"),
+        format!("const int first_row = (int)(tile / {across} % {down}) * {SIDE};"),
+    ];
+    if total.groups > 1 {
+        let tiles = down * across;
+        lines.push(format!("const int group = (int)(tile / {tiles} % {});", total.groups));
+    }
+    if total.scope == Scope::Batch {
+        lines.push(format!("const long long sequence = tile / {};", strips(total)));
+    }
+    lines
+}
+
+/// Sets `value` to the element of a factor that `term` and `item` name.
+fn load(
+    context: &Context,
+    total: &Total,
+    factor: &ProductOperand,
+    first: &str,
+    own: usize,
+    names: &Names,
+) -> Vec<String> {
+    let vars = [Variable::new("element", factor.extent)];
+    let place = Place {
+        plan: context.plan,
+        pointers: context.pointers,
+        vars: &vars,
+        frame: frame_names(total.over),
+        leaf: &|_| None,
+        fast_math: context.target.fast_math,
+    };
+    let mut statements = Statements::new(&factor.body, &[factor.result]);
+    let (mut names, mut body) = (names.clone(), Vec::new());
+    statements.define_all(&place, &mut names, &mut body);
+    body.push(format!("value = {};", statements.get(factor.result).as_float().text));
+    let row = match total.groups {
+        1 => format!("{first} + item"),
+        _ => format!("group * {own} + {first} + item"),
+    };
+    let (copy, element) = match total.inner {
+        1 => ("term".to_string(), row),
+        n => (format!("term / {n}"), format!("({row}) * {n} + (int)(term % {n})")),
+    };
+    let mut lines = match (total.over, total.scope) {
+        (Scope::Frame, Scope::Batch) => vec![
+            format!("const long long at = ({copy}) * B + sequence;"),
+            "const long long seq = sequence;".to_string(),
+        ],
+        (Scope::Frame, _) => vec![
+            format!("const long long at = {copy};"),
+            "const long long seq = at % B;".to_string(),
+        ],
+        _ => vec![format!("const long long seq = {copy};")],
+    };
+    lines.push(format!("const int element = {element};"));
+    let mut lines = needed(lines, &body.join("\n"));
+    lines.extend(body);
+    lines
+}
+
+fn frame_names(scope: Scope) -> FrameNames {
+    let at = if scope == Scope::Frame { "at" } else { "seq" };
+    FrameNames {
+        at: at.to_string(),
+        seq: "seq".to_string(),
+        t: None,
+    }
+}
+
+/// What becomes of a sum.
+fn finish(context: &Context, total: &Total, names: &Names) -> Vec<String> {
+    let leaf = |step: &Step| matches!(step, Step::Slot(_)).then(|| Expr::float("sum"));
+    let vars = [Variable::new("result", total.groups * total.rows * total.columns)];
+    let frame = FrameNames {
+        at: "sequence".to_string(),
+        seq: "sequence".to_string(),
+        t: None,
+    };
+    let place = Place {
+        plan: context.plan,
+        pointers: context.pointers,
+        vars: &vars,
+        frame,
+        leaf: &leaf,
+        fast_math: context.target.fast_math,
+    };
+    let mut statements = Statements::new(&total.body, &[]);
+    let (mut names, mut body) = (names.clone(), Vec::new());
+    statements.define_all(&place, &mut names, &mut body);
+    for store in &total.body.stores {
+        statements.store(store, &place, None, &mut body);
+    }
+    let row = match total.groups {
+        1 => "own_row".to_string(),
+        _ => format!("(group * {} + own_row)", total.rows),
+    };
+    let at = format!("const int result = {row} * {} + own_column;", total.columns);
+    let mut lines = needed(vec![at], &body.join("\n"));
+    lines.extend(body);
+    lines
+}
+
+fn manifest(context: &Context, launch: &Launch, total: &Total) -> KernelLaunch {
+    let mut arguments = context.arguments(launch);
+    arguments.extend(extents(total.over).1);
+    KernelLaunch {
+        kernel: launch.name.clone(),
+        family: launch.family,
+        equations: launch.equations.clone(),
+        after: launch.after.clone(),
+        arguments,
+        block: THREADS as u32,
+        shared: 0,
+        cooperative: false,
+        grid: Grid::Cover {
+            scope: total.scope,
+            each: 1,
+            per_block: 1,
+            times: strips(total) as u64,
+            limit: LIMIT,
+        },
+    }
+}
