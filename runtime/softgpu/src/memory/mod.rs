@@ -13,7 +13,7 @@ mod host;
 mod launch;
 mod mbarrier;
 mod order;
-mod place;
+pub(crate) mod place;
 pub mod random;
 mod run;
 mod sync;

@@ -1,0 +1,224 @@
+//! What lanes of a warp do together: shuffles, votes, matches, reductions. Each waits for the lanes in its mask.
+
+use super::Machine;
+use super::slice::Flow;
+use super::warp::{Group, Wait, Warp};
+use crate::fault::{Fault, Kind};
+use crate::memory::access::Lanes;
+use crate::memory::place::each;
+use crate::ops::{Args, Regs};
+use crate::program::{Action, Inst, Reduce, Shuffle, Vote};
+
+impl Machine<'_> {
+    /// An instruction with a mask of lanes: done once all of them are here.
+    pub fn lanes_together(&mut self, warp: &mut Warp, at: usize, inst: &Inst, mask: u32) -> Result<Flow, Box<Fault>> {
+        let Group { pc, frame, .. } = warp.groups[at];
+        let register = if matches!(inst.action, Action::Shuffle(_)) {
+            inst.args.flags
+        } else {
+            inst.args.b
+        };
+        let together = self.mask_of(warp, frame, pc, mask, register)?;
+        if matches!(inst.action, Action::WarpSync) {
+            return Ok(self.warp_sync(warp, at, mask, together));
+        }
+        if together & warp.live() & !mask != 0 {
+            return Ok(Flow::Wait(Wait::Lanes(together)));
+        }
+        let args = &inst.args;
+        match &inst.action {
+            Action::Shuffle(mode) => self.shuffle(warp, at, args, mask, *mode)?,
+            Action::Vote(vote) => self.vote(warp, at, args, mask, *vote)?,
+            Action::Match { wide, all } => self.matching(warp, at, args, mask, (*wide, *all))?,
+            Action::Reduce(reduce) => self.reduce(warp, at, args, mask, *reduce)?,
+            _ => {
+                let regs = &mut warp.frames[frame].regs;
+                let leader = mask.trailing_zeros();
+                regs.put(args.d, &[leader; 32], mask, u32::MAX);
+                regs.put_predicate(args.e, 1 << leader, mask, u32::MAX);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The mask that the lanes name: the same in all of them, with themselves in it.
+    fn mask_of(&self, warp: &Warp, frame: usize, pc: u32, mask: u32, register: u32) -> Result<u32, Box<Fault>> {
+        let regs = &warp.frames[frame].regs;
+        self.need_written(warp, pc, mask, regs.valid::<u32>(register), "the mask of lanes")?;
+        let masks = regs.get::<u32>(register);
+        let first = masks[mask.trailing_zeros() as usize];
+        if let Some(lane) = each(mask).find(|lane| masks[*lane] != first) {
+            let message = format!("lanes name different masks: {first:#010x} and {:#010x}", masks[lane]);
+            return Err(self.fault(Kind::WarpMask, message, warp, pc, lane as u32));
+        }
+        let outside = mask & !first;
+        if outside != 0 {
+            let message =
+                format!("lanes {outside:#010x} execute it with the mask {first:#010x}, which does not name them");
+            return Err(self.fault(Kind::WarpMask, message, warp, pc, outside.trailing_zeros()));
+        }
+        Ok(first)
+    }
+
+    /// `bar.warp.sync`: the lanes may wait at different places.
+    fn warp_sync(&mut self, warp: &mut Warp, at: usize, mask: u32, together: u32) -> Flow {
+        let needed = together & warp.live();
+        let waits = |group: &Group, program: &crate::program::Program| {
+            group.wait == Wait::Lanes(together) && matches!(program.code[group.pc as usize].action, Action::WarpSync)
+        };
+        let program = self.program;
+        let others = warp
+            .groups
+            .iter()
+            .enumerate()
+            .filter(|(other, group)| *other != at && waits(group, program));
+        let arrived = others.fold(mask, |arrived, (_, group)| arrived | group.lanes);
+        if needed & !arrived != 0 {
+            return Flow::Wait(Wait::Lanes(together));
+        }
+        self.memory.warp_sync(warp.id, needed);
+        if arrived == mask {
+            return Flow::Next;
+        }
+        for (other, group) in warp.groups.iter_mut().enumerate() {
+            if other != at && waits(group, program) {
+                group.wait = Wait::No;
+                group.pc += 1;
+            }
+        }
+        Flow::Next
+    }
+
+    /// `shfl.sync`, as the PTX manual's pseudocode has it: `c` holds the clamp and the mask of segments.
+    fn shuffle(&self, warp: &mut Warp, at: usize, args: &Args, mask: u32, mode: Shuffle) -> Result<(), Box<Fault>> {
+        let Group { pc, frame, .. } = warp.groups[at];
+        let regs = &warp.frames[frame].regs;
+        let control = regs.valid::<u32>(args.b) & regs.valid::<u32>(args.c);
+        self.need_written(warp, pc, mask, control, "the lane of a shuffle")?;
+        let (values, by, segments) = (
+            regs.get::<u32>(args.a),
+            regs.get::<u32>(args.b),
+            regs.get::<u32>(args.c),
+        );
+        let (mut out, mut inside, mut valid) = ([0; 32], 0, 0);
+        let written = regs.valid::<u32>(args.a);
+        for lane in each(mask) {
+            let (from, ok) = source_lane(lane as u32, by[lane], segments[lane], mode);
+            if mask >> from & 1 == 0 {
+                return Err(self.outside(warp, pc, lane as u32, from));
+            }
+            out[lane] = values[from as usize];
+            inside |= u32::from(ok) << lane;
+            valid |= (written >> from & 1) << lane;
+        }
+        let regs = &mut warp.frames[frame].regs;
+        regs.put(args.d, &out, mask, valid);
+        regs.put_predicate(args.e, inside, mask, u32::MAX);
+        Ok(())
+    }
+
+    #[cold]
+    fn outside(&self, warp: &Warp, pc: u32, lane: u32, from: u32) -> Box<Fault> {
+        let why = match () {
+            () if warp.lanes >> from & 1 == 0 => "does not exist in this block",
+            () if warp.exited >> from & 1 != 0 => "has exited",
+            () => "does not take part",
+        };
+        let message = format!("lane {lane} reads from lane {from}, which {why}");
+        self.fault(Kind::WarpMask, message, warp, pc, lane)
+    }
+
+    fn vote(&self, warp: &mut Warp, at: usize, args: &Args, mask: u32, vote: Vote) -> Result<(), Box<Fault>> {
+        let Group { pc, frame, .. } = warp.groups[at];
+        let regs = &mut warp.frames[frame].regs;
+        let (bits, valid) = (
+            regs.predicates[args.a as usize] & mask,
+            regs.predicate_valid[args.a as usize],
+        );
+        let all = |yes: bool| if yes { u32::MAX } else { 0 };
+        match vote {
+            Vote::Ballot => regs.put(args.d, &[bits; 32], mask, u32::MAX),
+            Vote::All => regs.put_predicate(args.d, all(bits == mask), mask, u32::MAX),
+            Vote::Any => regs.put_predicate(args.d, all(bits != 0), mask, u32::MAX),
+            Vote::Uniform => regs.put_predicate(args.d, all(bits == 0 || bits == mask), mask, u32::MAX),
+        }
+        self.need_written(warp, pc, mask, valid, "a vote")
+    }
+
+    fn matching(
+        &self,
+        warp: &mut Warp,
+        at: usize,
+        args: &Args,
+        mask: u32,
+        (wide, all): (bool, bool),
+    ) -> Result<(), Box<Fault>> {
+        let Group { pc, frame, .. } = warp.groups[at];
+        let regs = &warp.frames[frame].regs;
+        let (values, valid) = match wide {
+            true => (*regs.get::<u64>(args.a), regs.valid::<u64>(args.a)),
+            false => (regs.get::<u32>(args.a).map(u64::from), regs.valid::<u32>(args.a)),
+        };
+        self.need_written(warp, pc, mask, valid, "what is matched")?;
+        let like = |lane: usize| {
+            each(mask)
+                .filter(|other| values[*other] == values[lane])
+                .fold(0, |m, l| m | 1 << l)
+        };
+        let mut out: Lanes<u32> = [0; 32];
+        each(mask).for_each(|lane| out[lane] = like(lane));
+        let same = each(mask).all(|lane| out[lane] == mask);
+        if all && !same {
+            out = [0; 32];
+        }
+        let regs = &mut warp.frames[frame].regs;
+        regs.put(args.d, &out, mask, u32::MAX);
+        regs.put_predicate(args.e, if same { u32::MAX } else { 0 }, mask, u32::MAX);
+        Ok(())
+    }
+
+    fn reduce(&self, warp: &mut Warp, at: usize, args: &Args, mask: u32, reduce: Reduce) -> Result<(), Box<Fault>> {
+        let Group { pc, frame, .. } = warp.groups[at];
+        let regs: &Regs = &warp.frames[frame].regs;
+        self.need_written(warp, pc, mask, regs.valid::<u32>(args.a), "what is reduced")?;
+        let values = regs.get::<u32>(args.a);
+        let total = each(mask)
+            .map(|lane| values[lane])
+            .reduce(|a, b| reduced(reduce, a, b))
+            .unwrap_or(0);
+        warp.frames[frame].regs.put(args.d, &[total; 32], mask, u32::MAX);
+        Ok(())
+    }
+}
+
+/// The lane that a shuffle reads from, and whether it is inside its segment; outside, a lane reads from itself.
+fn source_lane(lane: u32, by: u32, control: u32, mode: Shuffle) -> (u32, bool) {
+    let (by, clamp, segments) = (by & 31, control & 31, control >> 8 & 31);
+    let highest = (lane & segments) | (clamp & !segments);
+    let lowest = lane & segments;
+    let (from, inside) = match mode {
+        Shuffle::Up => (lane.wrapping_sub(by), lane as i32 - by as i32 >= highest as i32),
+        Shuffle::Down => (lane + by, lane + by <= highest),
+        Shuffle::Butterfly => (lane ^ by, (lane ^ by) <= highest),
+        Shuffle::Index => {
+            let from = lowest | (by & !segments);
+            (from, from <= highest)
+        }
+    };
+    if inside { (from & 31, true) } else { (lane, false) }
+}
+
+fn reduced(reduce: Reduce, a: u32, b: u32) -> u32 {
+    match reduce {
+        Reduce::Add => a.wrapping_add(b),
+        Reduce::And => a & b,
+        Reduce::Or => a | b,
+        Reduce::Xor => a ^ b,
+        Reduce::MinUnsigned => a.min(b),
+        Reduce::MaxUnsigned => a.max(b),
+        Reduce::MinSigned => (a as i32).min(b as i32) as u32,
+        Reduce::MaxSigned => (a as i32).max(b as i32) as u32,
+        Reduce::MinFloat => crate::ops::float::extreme_f32(f32::from_bits(a), f32::from_bits(b), 0, true).to_bits(),
+        Reduce::MaxFloat => crate::ops::float::extreme_f32(f32::from_bits(a), f32::from_bits(b), 0, false).to_bits(),
+    }
+}

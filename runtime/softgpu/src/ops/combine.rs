@@ -1,0 +1,184 @@
+//! From a function of one lane to a function of a warp.
+//!
+//! `binary(|a: f32, b: f32| a + b)` is compiled as a loop over 32 lanes, once for the baseline and once for AVX2 and FMA; the
+//! choice is made when a program is decoded, so running an instruction is one indirect call. Functions of one lane are
+//! closures without captures or function items: they have no size, and are conjured up inside the loop.
+
+use super::registers::{Regs, Scalar, Slot};
+use std::marker::PhantomData;
+
+/// The numbers of the registers of an instruction, and what else it needs to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Args {
+    /// The destination.
+    pub d: u32,
+    /// The second destination.
+    pub e: u32,
+    /// Sources.
+    pub a: u32,
+    /// Second source.
+    pub b: u32,
+    /// Third source.
+    pub c: u32,
+    /// Modifiers, as the family defines them.
+    pub flags: u32,
+}
+
+/// Runs an instruction for the lanes of a mask.
+///
+/// # Safety
+/// A version for AVX2 may only run where there is AVX2; [`pick`] sees to it.
+pub type Run = unsafe fn(&mut Regs, &Args, u32);
+
+/// How a pure instruction is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Compute {
+    /// The function.
+    pub run: Run,
+    /// The destination.
+    pub dst: Slot,
+    /// The sources.
+    pub src: [Option<Slot>; 3],
+    /// Goes into [`Args::flags`].
+    pub flags: u32,
+}
+
+impl Compute {
+    /// A function with its operands.
+    pub fn new(run: Run, dst: Slot, src: [Option<Slot>; 3]) -> Compute {
+        Compute {
+            run,
+            dst,
+            src,
+            flags: 0,
+        }
+    }
+
+    /// The same with modifiers.
+    pub fn with(self, flags: u32) -> Compute {
+        Compute { flags, ..self }
+    }
+}
+
+/// The body of a warp-wide function.
+pub trait Body {
+    /// Does it.
+    fn run(regs: &mut Regs, args: &Args, mask: u32);
+}
+
+/// The best version of a body for this machine.
+pub fn pick<B: Body>() -> Run {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        return fast::<B>;
+    }
+    plain::<B>
+}
+
+unsafe fn plain<B: Body>(regs: &mut Regs, args: &Args, mask: u32) {
+    B::run(regs, args, mask);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn fast<B: Body>(regs: &mut Regs, args: &Args, mask: u32) {
+    B::run(regs, args, mask);
+}
+
+/// The one value of a type without size, such as a function item.
+#[inline(always)]
+fn conjure<F: Copy>() -> F {
+    const { assert!(std::mem::size_of::<F>() == 0, "functions of a lane capture nothing") };
+    // SAFETY: the type has no size, so there are no bytes to read and every value of it is the same; one was passed to the
+    // function that chose this body, so the type is inhabited.
+    unsafe { std::ptr::NonNull::<F>::dangling().read() }
+}
+
+struct Unary<A, D, F>(PhantomData<(A, D, F)>);
+
+impl<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy> Body for Unary<A, D, F> {
+    #[inline(always)]
+    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+        let f = conjure::<F>();
+        let a = regs.get::<A::Carrier>(args.a);
+        let mut out = [D::Carrier::default(); 32];
+        for (out, a) in out.iter_mut().zip(a) {
+            *out = f(A::get(*a), args.flags).put();
+        }
+        let valid = regs.valid::<A::Carrier>(args.a);
+        regs.put(args.d, &out, mask, valid);
+    }
+}
+
+struct Binary<A, B, D, F>(PhantomData<(A, B, D, F)>);
+
+impl<A: Scalar, B: Scalar, D: Scalar, F: Fn(A, B, u32) -> D + Copy> Body for Binary<A, B, D, F> {
+    #[inline(always)]
+    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+        let f = conjure::<F>();
+        let (a, b) = (regs.get::<A::Carrier>(args.a), regs.get::<B::Carrier>(args.b));
+        let mut out = [D::Carrier::default(); 32];
+        for (out, (a, b)) in out.iter_mut().zip(a.iter().zip(b)) {
+            *out = f(A::get(*a), B::get(*b), args.flags).put();
+        }
+        let valid = regs.valid::<A::Carrier>(args.a) & regs.valid::<B::Carrier>(args.b);
+        regs.put(args.d, &out, mask, valid);
+    }
+}
+
+struct Ternary<A, B, C, D, F>(PhantomData<(A, B, C, D, F)>);
+
+impl<A: Scalar, B: Scalar, C: Scalar, D: Scalar, F: Fn(A, B, C, u32) -> D + Copy> Body for Ternary<A, B, C, D, F> {
+    #[inline(always)]
+    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+        let f = conjure::<F>();
+        let (a, b) = (regs.get::<A::Carrier>(args.a), regs.get::<B::Carrier>(args.b));
+        let c = regs.get::<C::Carrier>(args.c);
+        let mut out = [D::Carrier::default(); 32];
+        for (out, ((a, b), c)) in out.iter_mut().zip(a.iter().zip(b).zip(c)) {
+            *out = f(A::get(*a), B::get(*b), C::get(*c), args.flags).put();
+        }
+        let valid = regs.valid::<A::Carrier>(args.a) & regs.valid::<B::Carrier>(args.b);
+        let valid = valid & regs.valid::<C::Carrier>(args.c);
+        regs.put(args.d, &out, mask, valid);
+    }
+}
+
+/// An instruction of one operand.
+pub fn unary<A: Scalar, D: Scalar>(f: impl Fn(A) -> D + Copy + 'static) -> Compute {
+    unary_with(move |a, _| f(a))
+}
+
+/// An instruction of one operand and modifiers.
+pub fn unary_with<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy + 'static>(_: F) -> Compute {
+    Compute::new(pick::<Unary<A, D, F>>(), D::SLOT, [Some(A::SLOT), None, None])
+}
+
+/// An instruction of two operands.
+pub fn binary<A: Scalar, B: Scalar, D: Scalar>(f: impl Fn(A, B) -> D + Copy + 'static) -> Compute {
+    binary_with(move |a, b, _| f(a, b))
+}
+
+/// An instruction of two operands and modifiers.
+pub fn binary_with<A: Scalar, B: Scalar, D: Scalar, F: Fn(A, B, u32) -> D + Copy + 'static>(_: F) -> Compute {
+    let src = [Some(A::SLOT), Some(B::SLOT), None];
+    Compute::new(pick::<Binary<A, B, D, F>>(), D::SLOT, src)
+}
+
+/// An instruction of three operands.
+pub fn ternary<A: Scalar, B: Scalar, C: Scalar, D: Scalar>(f: impl Fn(A, B, C) -> D + Copy + 'static) -> Compute {
+    ternary_with(move |a, b, c, _| f(a, b, c))
+}
+
+/// An instruction of three operands and modifiers.
+pub fn ternary_with<A, B, C, D, F>(_: F) -> Compute
+where
+    A: Scalar,
+    B: Scalar,
+    C: Scalar,
+    D: Scalar,
+    F: Fn(A, B, C, u32) -> D + Copy + 'static,
+{
+    let src = [Some(A::SLOT), Some(B::SLOT), Some(C::SLOT)];
+    Compute::new(pick::<Ternary<A, B, C, D, F>>(), D::SLOT, src)
+}

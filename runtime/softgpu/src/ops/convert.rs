@@ -1,0 +1,413 @@
+//! `cvt`: between every two types, with rounding, saturation and flushing.
+
+use super::combine::{Compute, binary_with, unary, unary_with};
+use super::float::{NAN, canonical, flag, flush_if, saturate};
+use super::half::{Binary16, Brain16, Half};
+use super::narrow;
+use super::opcode::{Opcode, bits_of, is_signed};
+use super::registers::Scalar;
+use super::rounding::{Exact, Round, significand, to_f32};
+use crate::ptx::ast::Type;
+
+/// Conversions. `cvt.pack` and the conversions that take random bits are not known.
+pub fn select(op: &mut Opcode<'_>) -> Option<Compute> {
+    if op.base() != "cvt" {
+        return None;
+    }
+    let from = op.ty()?;
+    let to = op.ty()?;
+    match (is_float(to), is_float(from)) {
+        (false, false) => whole(op, to, from),
+        (false, true) => to_whole(op, to, from),
+        (true, false) => from_whole(op, to, from),
+        (true, true) => float(op, to, from),
+    }
+}
+
+fn is_float(ty: Type) -> bool {
+    !matches!(
+        ty,
+        Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::S8 | Type::S16 | Type::S32 | Type::S64
+    )
+}
+
+/// Runs an expression with `$t` the Rust type of an integer type.
+macro_rules! integer {
+    ($ty:expr, $t:ident => $make:expr) => {
+        match $ty {
+            Type::U8 => {
+                type $t = u8;
+                Some($make)
+            }
+            Type::S8 => {
+                type $t = i8;
+                Some($make)
+            }
+            Type::U16 => {
+                type $t = u16;
+                Some($make)
+            }
+            Type::S16 => {
+                type $t = i16;
+                Some($make)
+            }
+            Type::U32 => {
+                type $t = u32;
+                Some($make)
+            }
+            Type::S32 => {
+                type $t = i32;
+                Some($make)
+            }
+            Type::U64 => {
+                type $t = u64;
+                Some($make)
+            }
+            Type::S64 => {
+                type $t = i64;
+                Some($make)
+            }
+            _ => None,
+        }
+    };
+}
+
+/// Between integers: truncated to the type, or saturated to it, then extended to the register.
+fn whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
+    let register = op.destination_bits.max(bits_of(to));
+    if op.flag("sat") {
+        let kind = kind_of(to);
+        return match register {
+            64 => integer!(from, S => unary_with(|a: S, kind| clamp(a.into(), kind) as u64).with(kind)),
+            16 => integer!(from, S => unary_with(|a: S, kind| clamp(a.into(), kind) as u16).with(kind)),
+            _ => integer!(from, S => unary_with(|a: S, kind| clamp(a.into(), kind) as u32).with(kind)),
+        };
+    }
+    match (register, to) {
+        (_, Type::U64 | Type::S64) => integer!(from, S => unary(|a: S| a as u64)),
+        (64, _) => integer!(from, S => unary_with(|a: S, kind| extended(a as u64, kind)).with(kind_of(to))),
+        (_, Type::U32 | Type::S32) => integer!(from, S => unary(|a: S| a as u32)),
+        (32, Type::U16) => integer!(from, S => unary(|a: S| u32::from(a as u16))),
+        (32, Type::S16) => integer!(from, S => unary(|a: S| i32::from(a as i16))),
+        (32, Type::U8) => integer!(from, S => unary(|a: S| u32::from(a as u8))),
+        (32, Type::S8) => integer!(from, S => unary(|a: S| i32::from(a as i8))),
+        (_, Type::U16 | Type::S16) => integer!(from, S => unary(|a: S| a as u16)),
+        (_, Type::U8) => integer!(from, S => unary(|a: S| u16::from(a as u8))),
+        (_, Type::S8) => integer!(from, S => unary(|a: S| i16::from(a as i8))),
+        _ => None,
+    }
+}
+
+/// A type as modifier bits: width, and 1 for a sign.
+fn kind_of(ty: Type) -> u32 {
+    bits_of(ty) | u32::from(is_signed(ty))
+}
+
+/// The low bits of a value, extended to 64 with their sign if they have one.
+fn extended(value: u64, kind: u32) -> u64 {
+    let shift = 64 - (kind & !1);
+    if kind & 1 != 0 {
+        ((value << shift) as i64 >> shift) as u64
+    } else {
+        value << shift >> shift
+    }
+}
+
+fn clamp(value: i128, kind: u32) -> i128 {
+    let bits = kind & !1;
+    let (low, high) = if kind & 1 != 0 {
+        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    } else {
+        (0, (1 << bits) - 1)
+    };
+    value.clamp(low, high)
+}
+
+const INTEGER_ROUNDING: [(&str, Round); 4] = [
+    ("rni", Round::Nearest),
+    ("rzi", Round::Zero),
+    ("rmi", Round::Down),
+    ("rpi", Round::Up),
+];
+
+/// A whole number in the given direction.
+#[inline(always)]
+fn rounded(value: f64, flags: u32) -> f64 {
+    match Round::from_bits(flags) {
+        Round::Nearest => value.round_ties_even(),
+        Round::Zero => value.trunc(),
+        Round::Down => value.floor(),
+        Round::Up => value.ceil(),
+        Round::Away => value.round(),
+    }
+}
+
+/// A floating-point source as an f64, which holds all of them.
+trait Source: Scalar {
+    const DOUBLE: bool = false;
+    fn wide(self, flags: u32) -> f64;
+}
+
+impl Source for f32 {
+    #[inline(always)]
+    fn wide(self, flags: u32) -> f64 {
+        flush_if(self, flags).into()
+    }
+}
+
+impl Source for f64 {
+    const DOUBLE: bool = true;
+    #[inline(always)]
+    fn wide(self, _: u32) -> f64 {
+        self
+    }
+}
+
+/// The halves carry their format in the flags, because both are 16 bits.
+impl Source for u16 {
+    #[inline(always)]
+    fn wide(self, flags: u32) -> f64 {
+        let brain = flags & flag::EXTRA != 0;
+        f64::from(if brain {
+            Brain16::wide(self)
+        } else {
+            Binary16::wide(self)
+        })
+    }
+}
+
+/// Runs an expression with `$t` the Rust type of a floating-point source.
+macro_rules! source {
+    ($ty:expr, $t:ident => $make:expr) => {
+        match $ty {
+            Type::F16 | Type::BF16 => {
+                type $t = u16;
+                Some($make)
+            }
+            Type::F32 => {
+                type $t = f32;
+                Some($make)
+            }
+            Type::F64 => {
+                type $t = f64;
+                Some($make)
+            }
+            _ => None,
+        }
+    };
+}
+
+/// To an integer: rounded, clamped to its range. NaN becomes 0, or the sign bit alone where 64 bits are involved.
+fn to_whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
+    let round = op.one_of(&INTEGER_ROUNDING)?;
+    let ftz = if op.flag("ftz") { flag::FTZ } else { 0 };
+    op.flag("sat");
+    let extra = if from == Type::BF16 { flag::EXTRA } else { 0 };
+    let flags = round.bits() | ftz | extra;
+    match (to, from) {
+        (Type::S32, Type::F32) if round == Round::Zero => return Some(unary(|a: f32| a as i32)),
+        (Type::U32, Type::F32) if round == Round::Zero => return Some(unary(|a: f32| a as u32)),
+        _ => {}
+    }
+    integer!(to, D => source!(from, S => unary_with(|a: S, flags| {
+        let value = a.wide(flags);
+        let wide = S::DOUBLE || D::BITS == 64;
+        if value.is_nan() && wide { (1 as D) << (D::BITS - 1) } else { rounded(value, flags) as D }
+    })))?
+    .map(|compute| compute.with(flags))
+}
+
+/// From an integer, rounded once.
+fn from_whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
+    let round = op.one_of(&Round::WORDS).unwrap_or(Round::Nearest);
+    let sat = if op.flag("sat") { flag::SAT } else { 0 };
+    let flags = round.bits() | sat;
+    match (to, from, flags) {
+        (Type::F32, Type::S32, 0) => return Some(unary(|a: i32| a as f32)),
+        (Type::F32, Type::U32, 0) => return Some(unary(|a: u32| a as f32)),
+        (Type::F64, Type::S32 | Type::U32 | Type::S64 | Type::U64, 0) => {
+            return integer!(from, S => unary(|a: S| a as f64));
+        }
+        _ => {}
+    }
+    Some(
+        match to {
+            Type::F32 => integer!(from, S => unary_with(|a: S, f| to_single(exactly(a.into()), f)))?,
+            Type::F64 => integer!(from, S => unary_with(|a: S, f| exactly(a.into()).f64(Round::from_bits(f))))?,
+            Type::F16 => integer!(from, S => unary_with(|a: S, f| to_half::<Binary16>(exactly(a.into()).odd(), f)))?,
+            Type::BF16 => integer!(from, S => unary_with(|a: S, f| to_half::<Brain16>(exactly(a.into()).odd(), f)))?,
+            _ => return None,
+        }
+        .with(flags),
+    )
+}
+
+/// An integer of up to 64 bits as the nearest f64 and the rest.
+fn exactly(value: i128) -> Exact {
+    let near = value as f64;
+    Exact {
+        near,
+        rest: (value - near as i128) as f64,
+        cancelled: false,
+    }
+}
+
+fn to_single(exact: Exact, flags: u32) -> f32 {
+    let value = flush_if(canonical(exact.f32(Round::from_bits(flags))), flags);
+    if flags & flag::SAT != 0 {
+        saturate(value)
+    } else {
+        rectified(value, flags)
+    }
+}
+
+#[inline(always)]
+fn rectified(value: f32, flags: u32) -> f32 {
+    if flags & flag::RELU != 0 && value <= 0.0 {
+        0.0
+    } else {
+        value
+    }
+}
+
+fn to_half<H: Half>(value: f64, flags: u32) -> u16 {
+    let value = match () {
+        () if flags & flag::SAT != 0 => {
+            if value > 0.0 {
+                value.min(1.0)
+            } else {
+                0.0
+            }
+        }
+        () if flags & flag::RELU != 0 && value <= 0.0 => 0.0,
+        () => value,
+    };
+    H::FORMAT.round(value, Round::from_bits(flags))
+}
+
+fn float(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
+    let whole = op.one_of(&INTEGER_ROUNDING);
+    let round = whole.or_else(|| op.one_of(&Round::WORDS)).unwrap_or(Round::Nearest);
+    let words = [
+        ("ftz", flag::FTZ),
+        ("sat", flag::SAT),
+        ("relu", flag::RELU),
+        ("satfinite", flag::NAN),
+    ];
+    let flags = words
+        .iter()
+        .filter(|(word, _)| op.flag(word))
+        .fold(round.bits(), |flags, (_, bit)| flags | bit);
+    match (to, from) {
+        (Type::F16x2, Type::F32) => Some(binary_with(pair::<Binary16>).with(flags)),
+        (Type::BF16x2, Type::F32) => Some(binary_with(pair::<Brain16>).with(flags)),
+        (Type::TF32, Type::F32) => Some(unary_with(tf32).with(flags)),
+        (Type::E4M3x2 | Type::E5M2x2, _) | (_, Type::E4M3x2 | Type::E5M2x2) => eighths(to, from, flags),
+        _ if flags == 0 && whole.is_none() => plain(to, from).or_else(|| general(to, from, 0)),
+        (Type::F32, Type::F32) if flags == flag::SAT && whole.is_none() => Some(unary(saturate)),
+        _ if whole.is_some() => integral(to, from, flags),
+        _ => general(to, from, flags),
+    }
+}
+
+/// The common ones, which vectorise.
+fn plain(to: Type, from: Type) -> Option<Compute> {
+    Some(match (to, from) {
+        (Type::F32, Type::F32) => unary(canonical),
+        (Type::F64, Type::F64) => unary(|a: f64| a),
+        (Type::F64, Type::F32) => unary(|a: f32| f64::from(a)),
+        (Type::F32, Type::F64) => unary(|a: f64| canonical(a as f32)),
+        (Type::F32, Type::F16) => unary(|a: u16| canonical(Binary16::wide(a))),
+        (Type::F32, Type::BF16) => unary(|a: u16| canonical(Brain16::wide(a))),
+        (Type::BF16, Type::F32) => unary(nearest_brain),
+        _ => return None,
+    })
+}
+
+/// To the nearest bf16 by an addition to the bits.
+#[inline(always)]
+pub fn nearest_brain(a: f32) -> u16 {
+    let bits = a.to_bits();
+    let up = bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16;
+    if a.is_nan() { 0x7FFF } else { up as u16 }
+}
+
+fn general(to: Type, from: Type, flags: u32) -> Option<Compute> {
+    let flags = flags | if from == Type::BF16 { flag::EXTRA } else { 0 };
+    Some(
+        match to {
+            Type::F32 => source!(from, S => unary_with(|a: S, f| to_single(Exact::of(a.wide(f)), f)))?,
+            Type::F16 => source!(from, S => unary_with(|a: S, f| to_half::<Binary16>(a.wide(f), f)))?,
+            Type::BF16 => source!(from, S => unary_with(|a: S, f| to_half::<Brain16>(a.wide(f), f)))?,
+            Type::F64 => source!(from, S => unary_with(|a: S, f| a.wide(f)))?,
+            _ => return None,
+        }
+        .with(flags),
+    )
+}
+
+/// To a whole number in the same or another floating-point type.
+fn integral(to: Type, from: Type, flags: u32) -> Option<Compute> {
+    let flags = flags | if from == Type::BF16 { flag::EXTRA } else { 0 };
+    Some(
+        match to {
+            Type::F32 => source!(from, S => unary_with(|a: S, f| to_single(Exact::of(rounded(a.wide(f), f)), f)))?,
+            Type::F16 => source!(from, S => unary_with(|a: S, f| to_half::<Binary16>(rounded(a.wide(f), f), f)))?,
+            Type::BF16 => source!(from, S => unary_with(|a: S, f| to_half::<Brain16>(rounded(a.wide(f), f), f)))?,
+            Type::F64 => source!(from, S => unary_with(|a: S, f| rounded(a.wide(f), f)))?,
+            _ => return None,
+        }
+        .with(flags),
+    )
+}
+
+/// The first operand goes to the upper half.
+fn pair<H: Half>(high: f32, low: f32, flags: u32) -> u32 {
+    let half = |x: f32| u32::from(to_half::<H>(f64::from(x), flags));
+    half(high) << 16 | half(low)
+}
+
+/// 11 bits of significand in an f32.
+fn tf32(a: f32, flags: u32) -> u32 {
+    if a.is_nan() || a.is_infinite() || a == 0.0 {
+        return if a.is_nan() { NAN.to_bits() } else { a.to_bits() };
+    }
+    let a = rectified(a, flags);
+    let (whole, unit) = significand(a.into(), 11, -136, Round::from_bits(flags));
+    let value = to_f32(whole as f64 * 2f64.powi(unit), Round::Nearest);
+    let value = if flags & flag::NAN != 0 {
+        value.min(f32::from_bits(0x7F7F_E000))
+    } else {
+        value
+    };
+    value.copysign(a).to_bits()
+}
+
+/// Pairs of 8-bit numbers.
+fn eighths(to: Type, from: Type, flags: u32) -> Option<Compute> {
+    Some(
+        match (to, from) {
+            (Type::E4M3x2, Type::F32) => binary_with(|a: f32, b: f32, f| eighth_pair(narrow::to_e4m3, a, b, f)),
+            (Type::E5M2x2, Type::F32) => binary_with(|a: f32, b: f32, f| eighth_pair(narrow::to_e5m2, a, b, f)),
+            (Type::E4M3x2, Type::F16x2) => unary_with(|a: u32, f| halves(narrow::to_e4m3, a, f)),
+            (Type::E5M2x2, Type::F16x2) => unary_with(|a: u32, f| halves(narrow::to_e5m2, a, f)),
+            (Type::F16x2, Type::E4M3x2) => unary_with(|a: u16, f| widened(narrow::from_e4m3, a, f)),
+            (Type::F16x2, Type::E5M2x2) => unary_with(|a: u16, f| widened(narrow::from_e5m2, a, f)),
+            _ => return None,
+        }
+        .with(flags),
+    )
+}
+
+fn eighth_pair(to: fn(f64) -> u8, high: f32, low: f32, flags: u32) -> u16 {
+    let one = |x: f32| u16::from(to(rectified(x, flags).into()));
+    one(high) << 8 | one(low)
+}
+
+fn halves(to: fn(f64) -> u8, a: u32, flags: u32) -> u16 {
+    eighth_pair(to, Binary16::wide((a >> 16) as u16), Binary16::wide(a as u16), flags)
+}
+
+fn widened(from: fn(u8) -> f32, a: u16, flags: u32) -> u32 {
+    pair::<Binary16>(from((a >> 8) as u8), from(a as u8), flags & flag::RELU)
+}
