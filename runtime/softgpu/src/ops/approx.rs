@@ -58,13 +58,13 @@ struct Approximate<F>(PhantomData<F>);
 
 impl<F: Function> Body for Approximate<F> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let mut out = [0f32; 32];
-        for (out, a) in out.iter_mut().zip(regs.get::<u32>(args.a)) {
+        for (out, a) in out.iter_mut().zip(regs.get::<u32>(args.a)).take(lanes) {
             *out = canonical(F::value(f32::from_bits(*a)));
         }
         if args.flags & flag::FTZ != 0 {
-            for (out, a) in out.iter_mut().zip(regs.get::<u32>(args.a)) {
+            for (out, a) in out.iter_mut().zip(regs.get::<u32>(args.a)).take(lanes) {
                 *out = flush(canonical(F::value(flush(f32::from_bits(*a)))));
             }
         }

@@ -50,7 +50,7 @@ trait Combination {
 
 impl<F: Combination> Body for Predicates<F> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let read = |at: u32| (regs.predicates[at as usize], regs.predicate_valid[at as usize]);
         let (bits, valid) = F::combine(read(args.a), read(args.b));
         regs.put_predicate(args.d, bits, mask, valid);

@@ -94,7 +94,7 @@ impl Word for u64 {
 }
 
 impl<T: Word> Body for Sum<T> {
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let valid = regs.valid::<T>(args.a) & regs.valid::<T>(args.b);
         let (a, b) = (*regs.get::<T>(args.a), *regs.get::<T>(args.b));
         add::<T>(regs, args, mask, (&a, &b, valid));
@@ -102,7 +102,7 @@ impl<T: Word> Body for Sum<T> {
 }
 
 impl<T: Word> Body for Product<T> {
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let valid = regs.valid::<T>(args.a) & regs.valid::<T>(args.b) & regs.valid::<T>(args.c);
         let (a, b) = (regs.get::<T>(args.a), regs.get::<T>(args.b));
         let high = args.flags & flag::HIGH != 0;

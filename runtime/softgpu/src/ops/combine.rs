@@ -62,8 +62,24 @@ impl Compute {
 
 /// The body of a warp-wide function.
 pub trait Body {
-    /// Does it.
-    fn run(regs: &mut Regs, args: &Args, mask: u32);
+    /// Does it, for 32 lanes: a number that only the fast version knows when it is compiled, and unrolls.
+    fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize);
+}
+
+/// The baseline version of a body, for what is rare: compiling everything twice takes its time.
+pub fn baseline<B: Body>() -> Run {
+    plain::<B>
+}
+
+/// Chooses at compile time, so that a rare body is not compiled twice.
+fn choose<B: Body, const RARE: bool>() -> Run {
+    const fn constant<B: Body, const RARE: bool>() -> Option<Run> {
+        if RARE { Some(plain::<B> as Run) } else { None }
+    }
+    match const { constant::<B, RARE>() } {
+        Some(run) => run,
+        None => pick::<B>(),
+    }
 }
 
 /// The best version of a body for this machine.
@@ -76,13 +92,13 @@ pub fn pick<B: Body>() -> Run {
 }
 
 unsafe fn plain<B: Body>(regs: &mut Regs, args: &Args, mask: u32) {
-    B::run(regs, args, mask);
+    B::run(regs, args, mask, std::hint::black_box(32));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn fast<B: Body>(regs: &mut Regs, args: &Args, mask: u32) {
-    B::run(regs, args, mask);
+    B::run(regs, args, mask, 32);
 }
 
 /// The one value of a type without size, such as a function item.
@@ -98,11 +114,11 @@ struct Unary<A, D, F>(PhantomData<(A, D, F)>);
 
 impl<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy> Body for Unary<A, D, F> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let f = conjure::<F>();
         let a = regs.get::<A::Carrier>(args.a);
         let mut out = [D::Carrier::default(); 32];
-        for (out, a) in out.iter_mut().zip(a) {
+        for (out, a) in out.iter_mut().zip(a).take(lanes) {
             *out = f(A::get(*a), args.flags).put();
         }
         let valid = regs.valid::<A::Carrier>(args.a);
@@ -114,11 +130,11 @@ struct Binary<A, B, D, F>(PhantomData<(A, B, D, F)>);
 
 impl<A: Scalar, B: Scalar, D: Scalar, F: Fn(A, B, u32) -> D + Copy> Body for Binary<A, B, D, F> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let f = conjure::<F>();
         let (a, b) = (regs.get::<A::Carrier>(args.a), regs.get::<B::Carrier>(args.b));
         let mut out = [D::Carrier::default(); 32];
-        for (out, (a, b)) in out.iter_mut().zip(a.iter().zip(b)) {
+        for (out, (a, b)) in out.iter_mut().zip(a.iter().zip(b)).take(lanes) {
             *out = f(A::get(*a), B::get(*b), args.flags).put();
         }
         let valid = regs.valid::<A::Carrier>(args.a) & regs.valid::<B::Carrier>(args.b);
@@ -130,12 +146,12 @@ struct Ternary<A, B, C, D, F>(PhantomData<(A, B, C, D, F)>);
 
 impl<A: Scalar, B: Scalar, C: Scalar, D: Scalar, F: Fn(A, B, C, u32) -> D + Copy> Body for Ternary<A, B, C, D, F> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let f = conjure::<F>();
         let (a, b) = (regs.get::<A::Carrier>(args.a), regs.get::<B::Carrier>(args.b));
         let c = regs.get::<C::Carrier>(args.c);
         let mut out = [D::Carrier::default(); 32];
-        for (out, ((a, b), c)) in out.iter_mut().zip(a.iter().zip(b).zip(c)) {
+        for (out, ((a, b), c)) in out.iter_mut().zip(a.iter().zip(b).zip(c)).take(lanes) {
             *out = f(A::get(*a), B::get(*b), C::get(*c), args.flags).put();
         }
         let valid = regs.valid::<A::Carrier>(args.a) & regs.valid::<B::Carrier>(args.b);
@@ -146,32 +162,62 @@ impl<A: Scalar, B: Scalar, C: Scalar, D: Scalar, F: Fn(A, B, C, u32) -> D + Copy
 
 /// An instruction of one operand.
 pub fn unary<A: Scalar, D: Scalar>(f: impl Fn(A) -> D + Copy + 'static) -> Compute {
-    unary_with(move |a, _| f(a))
+    one::<A, D, _, false>(move |a, _| f(a))
 }
 
-/// An instruction of one operand and modifiers.
-pub fn unary_with<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy + 'static>(_: F) -> Compute {
-    Compute::new(pick::<Unary<A, D, F>>(), D::SLOT, [Some(A::SLOT), None, None])
+/// A rare instruction of one operand and modifiers.
+pub fn unary_with<A: Scalar, D: Scalar>(f: impl Fn(A, u32) -> D + Copy + 'static) -> Compute {
+    one::<A, D, _, true>(f)
+}
+
+/// A common instruction of one operand and modifiers.
+pub fn unary_fast<A: Scalar, D: Scalar>(f: impl Fn(A, u32) -> D + Copy + 'static) -> Compute {
+    one::<A, D, _, false>(f)
+}
+
+fn one<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy + 'static, const RARE: bool>(_: F) -> Compute {
+    let run = choose::<Unary<A, D, F>, RARE>();
+    Compute::new(run, D::SLOT, [Some(A::SLOT), None, None])
 }
 
 /// An instruction of two operands.
 pub fn binary<A: Scalar, B: Scalar, D: Scalar>(f: impl Fn(A, B) -> D + Copy + 'static) -> Compute {
-    binary_with(move |a, b, _| f(a, b))
+    two::<A, B, D, _, false>(move |a, b, _| f(a, b))
 }
 
-/// An instruction of two operands and modifiers.
-pub fn binary_with<A: Scalar, B: Scalar, D: Scalar, F: Fn(A, B, u32) -> D + Copy + 'static>(_: F) -> Compute {
-    let src = [Some(A::SLOT), Some(B::SLOT), None];
-    Compute::new(pick::<Binary<A, B, D, F>>(), D::SLOT, src)
+/// A rare instruction of two operands and modifiers.
+pub fn binary_with<A: Scalar, B: Scalar, D: Scalar>(f: impl Fn(A, B, u32) -> D + Copy + 'static) -> Compute {
+    two::<A, B, D, _, true>(f)
+}
+
+fn two<A, B, D, F, const RARE: bool>(_: F) -> Compute
+where
+    A: Scalar,
+    B: Scalar,
+    D: Scalar,
+    F: Fn(A, B, u32) -> D + Copy + 'static,
+{
+    let run = choose::<Binary<A, B, D, F>, RARE>();
+    Compute::new(run, D::SLOT, [Some(A::SLOT), Some(B::SLOT), None])
 }
 
 /// An instruction of three operands.
 pub fn ternary<A: Scalar, B: Scalar, C: Scalar, D: Scalar>(f: impl Fn(A, B, C) -> D + Copy + 'static) -> Compute {
-    ternary_with(move |a, b, c, _| f(a, b, c))
+    three::<A, B, C, D, _, false>(move |a, b, c, _| f(a, b, c))
 }
 
-/// An instruction of three operands and modifiers.
-pub fn ternary_with<A, B, C, D, F>(_: F) -> Compute
+/// A rare instruction of three operands and modifiers.
+pub fn ternary_with<A, B, C, D>(f: impl Fn(A, B, C, u32) -> D + Copy + 'static) -> Compute
+where
+    A: Scalar,
+    B: Scalar,
+    C: Scalar,
+    D: Scalar,
+{
+    three::<A, B, C, D, _, true>(f)
+}
+
+fn three<A, B, C, D, F, const RARE: bool>(_: F) -> Compute
 where
     A: Scalar,
     B: Scalar,
@@ -179,6 +225,6 @@ where
     D: Scalar,
     F: Fn(A, B, C, u32) -> D + Copy + 'static,
 {
-    let src = [Some(A::SLOT), Some(B::SLOT), Some(C::SLOT)];
-    Compute::new(pick::<Ternary<A, B, C, D, F>>(), D::SLOT, src)
+    let run = choose::<Ternary<A, B, C, D, F>, RARE>();
+    Compute::new(run, D::SLOT, [Some(A::SLOT), Some(B::SLOT), Some(C::SLOT)])
 }

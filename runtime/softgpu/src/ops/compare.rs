@@ -79,13 +79,13 @@ struct SetPredicate<T, F>(PhantomData<(T, F)>);
 
 impl<T: Scalar, F: Relation<T>> Body for SetPredicate<T, F> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let (a, b) = (regs.get::<T::Carrier>(args.a), regs.get::<T::Carrier>(args.b));
-        let mut lanes = [0u32; 32];
-        for (lane, (out, (a, b))) in lanes.iter_mut().zip(a.iter().zip(b)).enumerate() {
+        let mut bits = [0u32; 32];
+        for (lane, (out, (a, b))) in bits.iter_mut().zip(a.iter().zip(b)).enumerate().take(lanes) {
             *out = u32::from(F::holds(T::get(*a), T::get(*b), args.flags)) << lane;
         }
-        let bits = lanes.iter().fold(0, |bits, lane| bits | lane);
+        let bits = bits.iter().fold(0, |bits, lane| bits | lane);
         let valid = regs.valid::<T::Carrier>(args.a) & regs.valid::<T::Carrier>(args.b);
         finish(regs, args, mask, bits, valid);
     }
@@ -279,7 +279,7 @@ fn float_relation<T: Scalar + PartialOrd>(test: Test) -> super::Run {
 struct SetPair<H>(PhantomData<H>);
 
 impl<H: Half> Body for SetPair<H> {
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let (a, b) = (regs.get::<u32>(args.a), regs.get::<u32>(args.b));
         let test = |lane: usize, shift: u32| {
             let (a, b) = ((a[lane] >> shift) as u16, (b[lane] >> shift) as u16);
@@ -359,11 +359,11 @@ struct Choose<C>(PhantomData<C>);
 
 impl<C: Carrier> Body for Choose<C> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let bits = regs.predicates[args.c as usize];
         let (a, b) = (regs.get::<C>(args.a), regs.get::<C>(args.b));
         let mut out = *b;
-        for (lane, (out, a)) in out.iter_mut().zip(a).enumerate() {
+        for (lane, (out, a)) in out.iter_mut().zip(a).enumerate().take(lanes) {
             *out = if bits >> lane & 1 != 0 { *a } else { *out };
         }
         let valid = (regs.valid::<C>(args.a) & bits) | (regs.valid::<C>(args.b) & !bits);
@@ -416,7 +416,7 @@ impl Number for f64 {
 }
 
 impl<T: Number> Body for Classify<T> {
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let lanes = regs.get::<T::Carrier>(args.a);
         let bits = (0..32).fold(0, |bits, lane| {
             let class = T::get(lanes[lane]).class() as u32;

@@ -1,6 +1,6 @@
 //! `cvt`: between every two types, with rounding, saturation and flushing.
 
-use super::combine::{Compute, binary_with, unary, unary_with};
+use super::combine::{Compute, binary_with, unary, unary_fast, unary_with};
 use super::float::{NAN, canonical, flag, flush_if, saturate};
 use super::half::{Binary16, Brain16, Half};
 use super::narrow;
@@ -72,30 +72,28 @@ macro_rules! integer {
     };
 }
 
-/// Between integers: truncated to the type, or saturated to it, then extended to the register.
+/// Between integers: truncated to the type, or saturated to it, then extended to the register. Both kinds, and whether the
+/// register has 16 bits, are in the flags.
 fn whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
     let register = op.destination_bits.max(bits_of(to));
-    if op.flag("sat") {
-        let kind = kind_of(to);
-        return match register {
-            64 => integer!(from, S => unary_with(|a: S, kind| clamp(a.into(), kind) as u64).with(kind)),
-            16 => integer!(from, S => unary_with(|a: S, kind| clamp(a.into(), kind) as u16).with(kind)),
-            _ => integer!(from, S => unary_with(|a: S, kind| clamp(a.into(), kind) as u32).with(kind)),
-        };
-    }
-    match (register, to) {
-        (_, Type::U64 | Type::S64) => integer!(from, S => unary(|a: S| a as u64)),
-        (64, _) => integer!(from, S => unary_with(|a: S, kind| extended(a as u64, kind)).with(kind_of(to))),
-        (_, Type::U32 | Type::S32) => integer!(from, S => unary(|a: S| a as u32)),
-        (32, Type::U16) => integer!(from, S => unary(|a: S| u32::from(a as u16))),
-        (32, Type::S16) => integer!(from, S => unary(|a: S| i32::from(a as i16))),
-        (32, Type::U8) => integer!(from, S => unary(|a: S| u32::from(a as u8))),
-        (32, Type::S8) => integer!(from, S => unary(|a: S| i32::from(a as i8))),
-        (_, Type::U16 | Type::S16) => integer!(from, S => unary(|a: S| a as u16)),
-        (_, Type::U8) => integer!(from, S => unary(|a: S| u16::from(a as u8))),
-        (_, Type::S8) => integer!(from, S => unary(|a: S| i16::from(a as i8))),
-        _ => None,
-    }
+    let half = if register == 16 { 1 << 16 } else { 0 };
+    let kinds = kind_of(from) | kind_of(to) << 8 | half;
+    let (wide_from, wide_to) = (bits_of(from) == 64, register == 64);
+    let saturate = op.flag("sat");
+    let compute = match (wide_from, wide_to) {
+        (false, false) if saturate => unary_with(|a: u32, kinds| saturated(a.into(), kinds) as u32),
+        (false, true) if saturate => unary_with(|a: u32, kinds| saturated(a.into(), kinds)),
+        (true, false) if saturate => unary_with(|a: u64, kinds| saturated(a, kinds) as u32),
+        (true, true) if saturate => unary_with(saturated),
+        (false, true) if from == Type::S32 && bits_of(to) == 64 => unary(|a: i32| i64::from(a)),
+        (false, true) if from == Type::U32 && bits_of(to) == 64 => unary(|a: u32| u64::from(a)),
+        (true, false) if bits_of(to) == 32 => unary(|a: u64| a as u32),
+        (false, false) => unary_fast(|a: u32, kinds| converted(a.into(), kinds) as u32),
+        (false, true) => unary_with(|a: u32, kinds| converted(a.into(), kinds)),
+        (true, false) => unary_with(|a: u64, kinds| converted(a, kinds) as u32),
+        (true, true) => unary_with(converted),
+    };
+    Some(compute.with(kinds))
 }
 
 /// A type as modifier bits: width, and 1 for a sign.
@@ -104,8 +102,9 @@ fn kind_of(ty: Type) -> u32 {
 }
 
 /// The low bits of a value, extended to 64 with their sign if they have one.
+#[inline(always)]
 fn extended(value: u64, kind: u32) -> u64 {
-    let shift = 64 - (kind & !1);
+    let shift = 64 - (kind & 0x7E);
     if kind & 1 != 0 {
         ((value << shift) as i64 >> shift) as u64
     } else {
@@ -113,14 +112,32 @@ fn extended(value: u64, kind: u32) -> u64 {
     }
 }
 
-fn clamp(value: i128, kind: u32) -> i128 {
-    let bits = kind & !1;
-    let (low, high) = if kind & 1 != 0 {
+#[inline(always)]
+fn converted(value: u64, kinds: u32) -> u64 {
+    fitted(extended(extended(value, kinds & 255), kinds >> 8 & 255), kinds)
+}
+
+/// Clamped to the range of the destination.
+fn saturated(value: u64, kinds: u32) -> u64 {
+    let value = extended(value, kinds & 255);
+    let value = if kinds & 1 != 0 {
+        i128::from(value as i64)
+    } else {
+        i128::from(value)
+    };
+    let (bits, signed) = (kinds >> 8 & 0x7E, kinds >> 8 & 1 != 0);
+    let (low, high) = if signed {
         (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     } else {
         (0, (1 << bits) - 1)
     };
-    value.clamp(low, high)
+    fitted(value.clamp(low, high) as u64, kinds)
+}
+
+/// A register of 16 bits keeps no more.
+#[inline(always)]
+fn fitted(value: u64, kinds: u32) -> u64 {
+    if kinds >> 16 != 0 { value & 0xFFFF } else { value }
 }
 
 const INTEGER_ROUNDING: [(&str, Round); 4] = [

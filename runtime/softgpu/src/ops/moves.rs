@@ -30,7 +30,7 @@ pub fn select(op: &mut Opcode<'_>) -> Option<Compute> {
 struct MovePredicate;
 
 impl Body for MovePredicate {
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let (bits, valid) = (regs.predicates[args.a as usize], regs.predicate_valid[args.a as usize]);
         regs.put_predicate(args.d, bits, mask, valid);
     }
@@ -40,7 +40,7 @@ struct Copied<C>(PhantomData<C>);
 
 impl<C: Carrier> Body for Copied<C> {
     #[inline(always)]
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let row = *regs.get::<C>(args.a);
         let valid = regs.valid::<C>(args.a);
         regs.put(args.d, &row, mask, valid);
@@ -116,7 +116,7 @@ pub fn piece_into_word(at: u32, bits: u32) -> Compute {
 struct Inserted;
 
 impl Body for Inserted {
-    fn run(regs: &mut Regs, args: &Args, mask: u32) {
+    fn run(regs: &mut Regs, args: &Args, mask: u32, _: usize) {
         let (at, low) = (args.flags & 63, low(args.flags >> 8));
         let (a, b) = (regs.get::<u32>(args.a), regs.get::<u32>(args.b));
         let out = std::array::from_fn(|lane| (b[lane] & !(low << at)) | (a[lane] & low) << at);

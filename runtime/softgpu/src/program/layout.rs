@@ -50,37 +50,59 @@ pub type Globals = HashMap<Rc<str>, u64>;
 /// An initial value that names something unknown.
 pub fn define_globals(module: &Module, memory: &mut Memory) -> Result<Globals, ProgramError> {
     let mut globals = Globals::new();
-    let placed = module
-        .variables
-        .iter()
-        .filter(|v| matches!(v.space, Space::Global | Space::Const));
-    for variable in placed {
+    let placed = || {
+        module
+            .variables
+            .iter()
+            .filter(|v| matches!(v.space, Space::Global | Space::Const))
+    };
+    for variable in placed() {
         let size = usize::try_from(bytes_of(variable)).unwrap_or(0);
-        let mut bytes = vec![0; size];
-        fill(variable, &mut bytes, &globals)?;
-        let address = memory.define(&variable.name, variable.space, bytes, true);
+        let address = memory.define(&variable.name, variable.space, vec![0; size], true);
         globals.insert(Rc::clone(&variable.name), address);
+    }
+    // Initial values may name variables that come later.
+    for variable in placed().filter(|v| !v.init.is_empty()) {
+        let bytes = initial_bytes(variable, &globals)?;
+        let written = memory.write(globals[&variable.name], &bytes);
+        written.map_err(|wrong| unplaced(variable, wrong.message))?;
     }
     Ok(globals)
 }
 
-fn fill(variable: &Variable, bytes: &mut [u8], globals: &Globals) -> Result<(), ProgramError> {
+fn unplaced(variable: &Variable, message: String) -> ProgramError {
+    ProgramError {
+        line: variable.line,
+        message,
+    }
+}
+
+fn initial_bytes(variable: &Variable, globals: &Globals) -> Result<Vec<u8>, ProgramError> {
     let width = variable.ty.bytes() as usize;
-    for (initial, out) in variable.init.iter().zip(bytes.chunks_mut(width.max(1))) {
+    let mut bytes = Vec::new();
+    for initial in &variable.init {
         let value = match initial {
             Initial::Bits(bits) => *bits,
-            Initial::Address { name, offset, .. } => {
-                let address = globals.get(name).ok_or_else(|| ProgramError {
-                    line: variable.line,
-                    message: format!("the initial value names {name}, which is no variable before this one"),
-                })?;
-                address.wrapping_add_signed(*offset)
-            }
+            // Functions have no addresses here: a table of them is as good as zero until something calls through it.
+            Initial::Address { name, offset, .. } => globals.get(name).map_or(0, |at| at.wrapping_add_signed(*offset)),
         };
-        let len = out.len().min(8);
-        out[..len].copy_from_slice(&value.to_le_bytes()[..len]);
+        bytes.extend(
+            value
+                .to_le_bytes()
+                .iter()
+                .copied()
+                .chain(std::iter::repeat(0))
+                .take(width),
+        );
     }
-    Ok(())
+    let size = usize::try_from(bytes_of(variable)).unwrap_or(0);
+    if bytes.len() > size {
+        return Err(unplaced(
+            variable,
+            format!("{} has more initial values than elements", variable.name),
+        ));
+    }
+    Ok(bytes)
 }
 
 /// The shared memory of a kernel: the address of each variable, static ones first.

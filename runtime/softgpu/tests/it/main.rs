@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
 
 mod fuzz;
+mod host;
 mod nvrtc;
 mod ptx;
+mod run;
