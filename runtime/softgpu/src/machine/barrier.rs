@@ -224,7 +224,7 @@ impl BlockBarrier {
             ));
         }
         let elsewhere = whole_block && self.place.is_some_and(|place| place != pc);
-        elsewhere.then(|| format!("threads of the block are at different barriers: others wait at "))
+        elsewhere.then(|| "threads of the block are at different barriers: others wait at ".to_owned())
     }
 
     /// Writes the result of a reduction.

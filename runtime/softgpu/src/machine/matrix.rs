@@ -108,7 +108,7 @@ impl Machine<'_> {
         let regs = &warp.frames[frame].regs;
         for (matrix, register) in transfer.registers.iter().enumerate() {
             let (from, written) = (regs.get::<u32>(*register), regs.valid::<u32>(*register));
-            for lane in 0..32 {
+            for (lane, from) in from.iter().enumerate() {
                 for j in 0..2 {
                     let straight = (lane / 4, lane % 4 * 2 + j);
                     let (row, column) = if transfer.transpose {
@@ -116,7 +116,7 @@ impl Machine<'_> {
                     } else {
                         straight
                     };
-                    let half = u64::from(from[lane] >> (16 * j) & 0xFFFF);
+                    let half = u64::from(from >> (16 * j) & 0xFFFF);
                     words[column / 2][8 * matrix + row] |= half << (16 * (column % 2));
                     valid[column / 2] &= !(u32::from(written >> lane & 1 == 0) << (8 * matrix + row));
                 }

@@ -118,6 +118,8 @@ trait Relation<T>: 'static {
 macro_rules! relations {
     ($($name:ident, |$a:ident, $b:ident| $holds:expr;)*) => {$(
         struct $name;
+        #[expect(clippy::allow_attributes, reason = "only some of the comparisons are of these kinds")]
+        #[allow(clippy::neg_cmp_op_on_partial_ord, clippy::double_comparisons, reason = "NaN makes the difference")]
         impl<T: PartialOrd + Copy> Relation<T> for $name {
             #[inline(always)]
             fn holds($a: T, $b: T, _: u32) -> bool {
@@ -229,7 +231,7 @@ fn set_predicate(op: &mut Opcode<'_>) -> Option<Compute> {
         _ => by_sign!(ty, T => relation::<T>(test)?)?,
     };
     let slot = operand(ty);
-    let flags = test as u32 | flag::COMBINE * combine | if ftz { flag::FTZ } else { 0 };
+    let flags = test as u32 | (flag::COMBINE * combine) | if ftz { flag::FTZ } else { 0 };
     Some(Compute::new(run, Slot::PREDICATE, [Some(slot), Some(slot), None]).with(flags))
 }
 
@@ -323,7 +325,7 @@ fn set(op: &mut Opcode<'_>) -> Option<Compute> {
 }
 
 /// Compares anything ordered by the sign of its difference.
-fn ordered<T: PartialOrd>(a: T, b: T, flags: u32) -> bool {
+fn ordered<T: PartialOrd + Copy>(a: T, b: T, flags: u32) -> bool {
     let sign = match a.partial_cmp(&b) {
         Some(order) => f32::from(order as i8),
         None => f32::NAN,

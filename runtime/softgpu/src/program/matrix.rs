@@ -54,7 +54,7 @@ impl Decoder<'_> {
         };
         op.flag("satfinite");
         let d = self.destination_words(self.operand(operands, 0)?)?;
-        let [a, b, c] = [1, 2, 3].map(|at| self.operand(operands, at).map(Clone::clone));
+        let [a, b, c] = [1, 2, 3].map(|at| self.operand(operands, at).cloned());
         let (a, b, c) = (self.words_of(&a?)?, self.words_of(&b?)?, self.words_of(&c?)?);
         let sizes = mma.registers();
         if [d.len(), a.len(), b.len(), c.len()] != sizes {

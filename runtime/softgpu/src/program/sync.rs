@@ -256,11 +256,9 @@ impl Decoder<'_> {
 
     fn fence(&mut self, op: &mut Opcode<'_>) -> Outcome<()> {
         let old = op.one_of(&[("cta", Scope::Block), ("gl", Scope::Gpu), ("sys", Scope::System)]);
-        if op.base() == "membar" {
-            if let Some(scope) = old {
-                self.emit(Action::Fence(Order::AcquireRelease, scope), Args::default());
-                return Ok(());
-            }
+        if let Some(scope) = old.filter(|_| op.base() == "membar") {
+            self.emit(Action::Fence(Order::AcquireRelease, scope), Args::default());
+            return Ok(());
         }
         if op.find(|word| word.starts_with("proxy").then_some(())).is_some() {
             // Which proxies, in which space, makes no difference here.

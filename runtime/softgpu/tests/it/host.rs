@@ -21,7 +21,9 @@ impl Host {
     /// Loads PTX.
     pub fn new(ptx: &str, version: String) -> Host {
         let mut gpu = Gpu::new(Device::named("h100").unwrap(), 1);
-        let module = gpu.load(ptx).unwrap_or_else(|error| panic!("{version}: {error}\n{ptx}"));
+        let module = gpu
+            .load(ptx)
+            .unwrap_or_else(|error| panic!("{version}: {error}\n{ptx}"));
         Host { gpu, module, version }
     }
 
@@ -39,8 +41,14 @@ impl Host {
 
     /// The words of memory.
     pub fn read(&mut self, address: u64, count: usize) -> Vec<u32> {
-        let bytes = self.gpu.download(address, 4 * count).unwrap_or_else(|wrong| panic!("{wrong:?}"));
-        bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+        let bytes = self
+            .gpu
+            .download(address, 4 * count)
+            .unwrap_or_else(|wrong| panic!("{wrong:?}"));
+        bytes
+            .chunks(4)
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+            .collect()
     }
 
     /// The numbers of memory.

@@ -39,8 +39,13 @@ fn dynamic_shared_memory_and_a_barrier_under_several_seeds() {
         let input: Vec<u32> = (0..500).collect();
         for seed in 0..8 {
             let (out, given) = (host.words("out", &[0; 500]), host.words("in", &input));
-            let launch = Launch { shared: 400, seed, ..line(5, 100) };
-            host.run(&launch, &[Arg::U64(out), Arg::U64(given), Arg::I32(7)]).unwrap();
+            let launch = Launch {
+                shared: 400,
+                seed,
+                ..line(5, 100)
+            };
+            host.run(&launch, &[Arg::U64(out), Arg::U64(given), Arg::I32(7)])
+                .unwrap();
             let expected: Vec<u32> = (0..500).map(|i| i / 100 * 100 + 99 - i % 100 + 7).collect();
             assert_eq!(host.read(out, 500), expected, "{} seed {seed}", host.version);
         }
@@ -53,8 +58,15 @@ fn the_same_seed_gives_the_same_run() {
         let mut reports = Vec::new();
         for seed in [3, 3, 4] {
             let (out, given) = (host.words("out", &[0; 500]), host.words("in", &[1; 500]));
-            let launch = Launch { shared: 400, seed, ..line(5, 100) };
-            reports.push(host.run(&launch, &[Arg::U64(out), Arg::U64(given), Arg::I32(7)]).unwrap());
+            let launch = Launch {
+                shared: 400,
+                seed,
+                ..line(5, 100)
+            };
+            reports.push(
+                host.run(&launch, &[Arg::U64(out), Arg::U64(given), Arg::I32(7)])
+                    .unwrap(),
+            );
         }
         assert_eq!(reports[0], reports[1]);
     }
@@ -64,8 +76,13 @@ fn the_same_seed_gives_the_same_run() {
 fn shared_bytes_beyond_the_launch_are_a_fault() {
     for mut host in hosts(REVERSE, "sm_80") {
         let (out, given) = (host.words("out", &[0; 100]), host.words("in", &[1; 100]));
-        let launch = Launch { shared: 396, ..line(1, 100) };
-        let fault = host.run(&launch, &[Arg::U64(out), Arg::U64(given), Arg::I32(7)]).unwrap_err();
+        let launch = Launch {
+            shared: 396,
+            ..line(1, 100)
+        };
+        let fault = host
+            .run(&launch, &[Arg::U64(out), Arg::U64(given), Arg::I32(7)])
+            .unwrap_err();
         assert_eq!(fault.kind, Kind::OutOfBounds, "{fault:?}");
         assert_eq!(fault.thread.unwrap().thread, [99, 0, 0]);
         assert!(fault.place.unwrap().source.is_some());

@@ -1,0 +1,119 @@
+//! How fast the machine is, with all checks on: the forward pass of an LSTM, H = 128, B = 8, T = 32, on one core.
+//!
+//! `lstm.cu` is what rnnc emits for `sm_90`. `--iterations N` repeats the measurement; the best one counts.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark reports by panicking")]
+
+#[path = "../tests/it/nvrtc.rs"]
+mod nvrtc;
+
+use softgpu::{Arg, Device, Gpu, Launch, Module, Report};
+use std::time::Instant;
+
+const H: usize = 128;
+const B: usize = 8;
+const T: usize = 32;
+const BLOCKS: u32 = 11 * 4;
+
+fn main() {
+    let Some(ptx) = nvrtc::compile(include_str!("lstm.cu"), "sm_90", &[]).pop() else {
+        return;
+    };
+    println!("PTX of NVRTC {}", ptx.version);
+    let rounds = iterations();
+    let mut best = Vec::new();
+    for round in 0..rounds {
+        let mut gpu = Gpu::new(Device::named("h100").unwrap(), round);
+        let module = gpu.load(&ptx.text).unwrap();
+        best.push(forward(&mut gpu, &module, round));
+    }
+    for kernel in 0..2 {
+        let fastest = best
+            .iter()
+            .map(|runs| &runs[kernel])
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .unwrap();
+        let (report, seconds) = fastest;
+        let rate = report.thread_instructions as f64 / seconds / 1e9;
+        println!(
+            "{:<14} {:>10} thread instructions {:>8.1} ms {:>6.3} G/s",
+            report.kernel,
+            report.thread_instructions,
+            seconds * 1e3,
+            rate
+        );
+    }
+}
+
+fn iterations() -> u64 {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--iterations");
+    arguments.nth(1).and_then(|count| count.parse().ok()).unwrap_or(3)
+}
+
+/// The product with the inputs, then the loop over time.
+fn forward(gpu: &mut Gpu, module: &Module, seed: u64) -> Vec<(Report, f64)> {
+    let mut up = |name: &str, count: usize| {
+        let numbers = (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 400.0);
+        let bytes: Vec<u8> = numbers.flat_map(f32::to_le_bytes).collect();
+        Arg::U64(gpu.upload(name, &bytes).unwrap())
+    };
+    let (x, w, r) = (up("x", T * B * H), up("W", 4 * H * H), up("R", 4 * H * H));
+    let (b, c0, h0) = (up("b", 4 * H), up("c_s0", B * H), up("h_s0", B * H));
+    let mut empty = |name: &str, bytes: usize| gpu.memory().allocate(bytes as u64, name);
+    let parts = ["i", "f", "g", "o"].map(|name| Arg::U64(empty(name, 4 * T * B * H)));
+    let [i, f, g, o] = parts;
+    let outs = [("c_sT", B * H), ("h_sT", B * H), ("h_out", T * B * H)].map(|(n, c)| Arg::U64(empty(n, 4 * c)));
+    let words = empty("words", 4 * 2816);
+    gpu.memory().write(words, &[0; 4 * 2816]).unwrap();
+    let (frames, batch) = (Arg::I32(T as i32), Arg::I32(B as i32));
+    let grid = (T * B).div_ceil(128) as u32 * 8;
+    let product = Launch {
+        grid: [grid, 1, 1],
+        block: [128, 1, 1],
+        registers: 128,
+        seed,
+        ..Launch::default()
+    };
+    let first = timed(
+        gpu,
+        module,
+        "lstm_product",
+        &product,
+        &[x, w, b, i, f, g, o, frames, batch],
+    );
+    let looped = Launch {
+        grid: [BLOCKS, 1, 1],
+        block: [128, 1, 1],
+        shared: 2496,
+        cooperative: true,
+        registers: 128,
+        seed,
+        ..Launch::default()
+    };
+    let arguments = [
+        r,
+        c0,
+        h0,
+        i,
+        f,
+        g,
+        o,
+        outs[0],
+        outs[1],
+        outs[2],
+        frames,
+        batch,
+        Arg::U64(words),
+        Arg::U32(0),
+    ];
+    let second = timed(gpu, module, "lstm_loop", &looped, &arguments);
+    vec![first, second]
+}
+
+fn timed(gpu: &mut Gpu, module: &Module, kernel: &str, launch: &Launch, arguments: &[Arg<'_>]) -> (Report, f64) {
+    let start = Instant::now();
+    let report = gpu
+        .launch(module, kernel, launch, arguments)
+        .unwrap_or_else(|fault| panic!("{fault:#?}"));
+    (report, start.elapsed().as_secs_f64())
+}
