@@ -120,8 +120,10 @@ pub fn run(
 
 /// Most instructions of a slice.
 const SLICE: u32 = 600;
-/// A warp spins where it has run so many instructions and nothing has changed.
+/// Warps spin where each has run so many instructions and nothing has changed.
 const SPIN: u64 = 1 << 20;
+/// Of so many warps at most: a grid that spins shows it together.
+const SPINNING: u64 = 16;
 
 impl<'a> Machine<'a> {
     fn new(
@@ -195,7 +197,7 @@ impl<'a> Machine<'a> {
         if self.idle > 20_000 * ready.max(1) && self.admit_more() {
             self.idle = 0;
         }
-        if self.idle > SPIN * ready.max(1) {
+        if self.idle > SPIN * ready.clamp(1, SPINNING) {
             return Err(self.deadlock());
         }
         if self.report.thread_instructions > self.launch.budget {

@@ -1,6 +1,6 @@
 //! Logic, shifts and bit fields.
 
-use super::combine::{Args, Body, Compute, binary, pick, ternary, ternary_with, unary, unary_with};
+use super::combine::{Args, Body, Compute, baseline, binary, hot_binary, ternary, ternary_with, unary, unary_with};
 use super::int::{by_sign, by_width};
 use super::opcode::Opcode;
 use super::registers::{Regs, Slot};
@@ -32,9 +32,9 @@ fn logic(op: &mut Opcode<'_>) -> Option<Compute> {
         return predicate_logic(op.base());
     }
     match op.base() {
-        "and" => by_width!(ty, T => binary(|a: T, b: T| a & b)),
-        "or" => by_width!(ty, T => binary(|a: T, b: T| a | b)),
-        "xor" => by_width!(ty, T => binary(|a: T, b: T| a ^ b)),
+        "and" => by_width!(ty, T => hot_binary(|a: T, b: T| a & b)),
+        "or" => by_width!(ty, T => hot_binary(|a: T, b: T| a | b)),
+        "xor" => by_width!(ty, T => hot_binary(|a: T, b: T| a ^ b)),
         "not" => by_width!(ty, T => unary(|a: T| !a)),
         _ => by_width!(ty, T => unary(|a: T| T::from(a == 0))),
     }
@@ -79,10 +79,10 @@ combinations! {
 fn predicate_logic(base: &str) -> Option<Compute> {
     let two = [Some(Slot::PREDICATE), Some(Slot::PREDICATE), None];
     let (run, src) = match base {
-        "and" => (pick::<Predicates<And>>(), two),
-        "or" => (pick::<Predicates<Or>>(), two),
-        "xor" => (pick::<Predicates<Xor>>(), two),
-        "not" => (pick::<Predicates<Not>>(), [Some(Slot::PREDICATE), None, None]),
+        "and" => (baseline::<Predicates<And>>(), two),
+        "or" => (baseline::<Predicates<Or>>(), two),
+        "xor" => (baseline::<Predicates<Xor>>(), two),
+        "not" => (baseline::<Predicates<Not>>(), [Some(Slot::PREDICATE), None, None]),
         _ => return None,
     };
     Some(Compute::new(run, Slot::PREDICATE, src))
@@ -92,11 +92,11 @@ fn predicate_logic(base: &str) -> Option<Compute> {
 fn shift(op: &mut Opcode<'_>) -> Option<Compute> {
     let ty = op.ty()?;
     if op.base() == "shl" {
-        by_width!(ty, T => binary(|a: T, b: u32| if b < T::BITS { a << b } else { 0 }))
+        by_width!(ty, T => hot_binary(|a: T, b: u32| if b < T::BITS { a << b } else { 0 }))
     } else if matches!(ty, Type::S16 | Type::S32 | Type::S64) {
-        by_sign!(ty, T => binary(|a: T, b: u32| a >> b.min(T::BITS - 1)))
+        by_sign!(ty, T => hot_binary(|a: T, b: u32| a >> b.min(T::BITS - 1)))
     } else {
-        by_width!(ty, T => binary(|a: T, b: u32| if b < T::BITS { a >> b } else { 0 }))
+        by_width!(ty, T => hot_binary(|a: T, b: u32| if b < T::BITS { a >> b } else { 0 }))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The carry is a predicate of its own, which the decoder binds as second destination and as third (fourth) operand.
 
-use super::combine::{Args, Body, Compute, pick};
+use super::combine::{Args, Body, Compute, baseline};
 use super::opcode::Opcode;
 use super::registers::{Carrier, Regs, Scalar};
 use std::marker::PhantomData;
@@ -50,7 +50,7 @@ pub fn select(op: &mut Opcode<'_>) -> Option<Compute> {
 
 fn of<T: Scalar, B: Body>(operands: usize) -> Compute {
     let src = [Some(T::SLOT), Some(T::SLOT), Some(T::SLOT).filter(|_| operands == 3)];
-    Compute::new(pick::<B>(), T::SLOT, src)
+    Compute::new(baseline::<B>(), T::SLOT, src)
 }
 
 /// Whether an opcode reads or writes the carry, so that [`Args::e`] must be its register.

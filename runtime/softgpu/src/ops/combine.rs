@@ -1,7 +1,7 @@
 //! From a function of one lane to a function of a warp.
 //!
-//! `binary(|a: f32, b: f32| a + b)` is compiled as a loop over 32 lanes, once for the baseline and once for AVX2 and FMA; the
-//! choice is made when a program is decoded, so running an instruction is one indirect call. Functions of one lane are
+//! `binary(|a: u32, b: u32| a & b)` is compiled as a loop over 32 lanes; a `hot_` form is compiled once more for AVX2 and FMA,
+//! and the choice is made when a program is decoded, so running an instruction is one indirect call. Functions of one lane are
 //! closures without captures or function items: they have no size, and are conjured up inside the loop.
 
 use super::registers::{Regs, Scalar, Slot};
@@ -66,17 +66,17 @@ pub trait Body {
     fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize);
 }
 
-/// The baseline version of a body, for what is rare: compiling everything twice takes its time.
+/// The baseline version of a body: compiling everything twice takes its time.
 pub fn baseline<B: Body>() -> Run {
     plain::<B>
 }
 
-/// Chooses at compile time, so that a rare body is not compiled twice.
-fn choose<B: Body, const RARE: bool>() -> Run {
-    const fn constant<B: Body, const RARE: bool>() -> Option<Run> {
-        if RARE { Some(plain::<B> as Run) } else { None }
+/// Chooses when this is compiled, so that only common bodies are compiled twice.
+fn choose<B: Body, const HOT: bool>() -> Run {
+    const fn constant<B: Body, const HOT: bool>() -> Option<Run> {
+        if HOT { None } else { Some(plain::<B> as Run) }
     }
-    match const { constant::<B, RARE>() } {
+    match const { constant::<B, HOT>() } {
         Some(run) => run,
         None => pick::<B>(),
     }
@@ -165,18 +165,18 @@ pub fn unary<A: Scalar, D: Scalar>(f: impl Fn(A) -> D + Copy + 'static) -> Compu
     one::<A, D, _, false>(move |a, _| f(a))
 }
 
-/// A rare instruction of one operand and modifiers.
-pub fn unary_with<A: Scalar, D: Scalar>(f: impl Fn(A, u32) -> D + Copy + 'static) -> Compute {
-    one::<A, D, _, true>(f)
+/// A common instruction of one operand.
+pub fn hot_unary<A: Scalar, D: Scalar>(f: impl Fn(A) -> D + Copy + 'static) -> Compute {
+    one::<A, D, _, true>(move |a, _| f(a))
 }
 
-/// A common instruction of one operand and modifiers.
-pub fn unary_fast<A: Scalar, D: Scalar>(f: impl Fn(A, u32) -> D + Copy + 'static) -> Compute {
+/// An instruction of one operand and modifiers.
+pub fn unary_with<A: Scalar, D: Scalar>(f: impl Fn(A, u32) -> D + Copy + 'static) -> Compute {
     one::<A, D, _, false>(f)
 }
 
-fn one<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy + 'static, const RARE: bool>(_: F) -> Compute {
-    let run = choose::<Unary<A, D, F>, RARE>();
+fn one<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy + 'static, const HOT: bool>(_: F) -> Compute {
+    let run = choose::<Unary<A, D, F>, HOT>();
     Compute::new(run, D::SLOT, [Some(A::SLOT), None, None])
 }
 
@@ -185,19 +185,24 @@ pub fn binary<A: Scalar, B: Scalar, D: Scalar>(f: impl Fn(A, B) -> D + Copy + 's
     two::<A, B, D, _, false>(move |a, b, _| f(a, b))
 }
 
-/// A rare instruction of two operands and modifiers.
-pub fn binary_with<A: Scalar, B: Scalar, D: Scalar>(f: impl Fn(A, B, u32) -> D + Copy + 'static) -> Compute {
-    two::<A, B, D, _, true>(f)
+/// A common instruction of two operands.
+pub fn hot_binary<A: Scalar, B: Scalar, D: Scalar>(f: impl Fn(A, B) -> D + Copy + 'static) -> Compute {
+    two::<A, B, D, _, true>(move |a, b, _| f(a, b))
 }
 
-fn two<A, B, D, F, const RARE: bool>(_: F) -> Compute
+/// An instruction of two operands and modifiers.
+pub fn binary_with<A: Scalar, B: Scalar, D: Scalar>(f: impl Fn(A, B, u32) -> D + Copy + 'static) -> Compute {
+    two::<A, B, D, _, false>(f)
+}
+
+fn two<A, B, D, F, const HOT: bool>(_: F) -> Compute
 where
     A: Scalar,
     B: Scalar,
     D: Scalar,
     F: Fn(A, B, u32) -> D + Copy + 'static,
 {
-    let run = choose::<Binary<A, B, D, F>, RARE>();
+    let run = choose::<Binary<A, B, D, F>, HOT>();
     Compute::new(run, D::SLOT, [Some(A::SLOT), Some(B::SLOT), None])
 }
 
@@ -206,18 +211,19 @@ pub fn ternary<A: Scalar, B: Scalar, C: Scalar, D: Scalar>(f: impl Fn(A, B, C) -
     three::<A, B, C, D, _, false>(move |a, b, c, _| f(a, b, c))
 }
 
-/// A rare instruction of three operands and modifiers.
-pub fn ternary_with<A, B, C, D>(f: impl Fn(A, B, C, u32) -> D + Copy + 'static) -> Compute
-where
-    A: Scalar,
-    B: Scalar,
-    C: Scalar,
-    D: Scalar,
-{
-    three::<A, B, C, D, _, true>(f)
+/// A common instruction of three operands.
+pub fn hot_ternary<A: Scalar, B: Scalar, C: Scalar, D: Scalar>(f: impl Fn(A, B, C) -> D + Copy + 'static) -> Compute {
+    three::<A, B, C, D, _, true>(move |a, b, c, _| f(a, b, c))
 }
 
-fn three<A, B, C, D, F, const RARE: bool>(_: F) -> Compute
+/// An instruction of three operands and modifiers.
+pub fn ternary_with<A: Scalar, B: Scalar, C: Scalar, D: Scalar>(
+    f: impl Fn(A, B, C, u32) -> D + Copy + 'static,
+) -> Compute {
+    three::<A, B, C, D, _, false>(f)
+}
+
+fn three<A, B, C, D, F, const HOT: bool>(_: F) -> Compute
 where
     A: Scalar,
     B: Scalar,
@@ -225,6 +231,6 @@ where
     D: Scalar,
     F: Fn(A, B, C, u32) -> D + Copy + 'static,
 {
-    let run = choose::<Ternary<A, B, C, D, F>, RARE>();
+    let run = choose::<Ternary<A, B, C, D, F>, HOT>();
     Compute::new(run, D::SLOT, [Some(A::SLOT), Some(B::SLOT), Some(C::SLOT)])
 }

@@ -3,7 +3,7 @@
 //! A `setp` writes two predicates, the comparison and its negation, each combined with a third predicate if one is given. The
 //! decoder binds them: `d` and `e`, operands `a` and `b`, and the third in `c`.
 
-use super::combine::{Args, Body, Compute, binary_with, pick, ternary};
+use super::combine::{Args, Body, Compute, baseline, binary_with, pick, ternary};
 use super::float::{flag as float_flag, flush_if};
 use super::half::{Binary16, Brain16, Half};
 use super::int::by_sign;
@@ -221,11 +221,11 @@ fn set_predicate(op: &mut Opcode<'_>) -> Option<Compute> {
     let combine = op.one_of(&[("and", 1), ("or", 2), ("xor", 3)]).unwrap_or(0);
     let ftz = op.flag("ftz");
     let run = match ty {
-        Type::F16 => pick::<SetPredicate<u16, Wide<Binary16>>>(),
-        Type::BF16 => pick::<SetPredicate<u16, Wide<Brain16>>>(),
-        Type::F16x2 => pick::<SetPair<Binary16>>(),
-        Type::BF16x2 => pick::<SetPair<Brain16>>(),
-        Type::F32 if ftz => pick::<SetPredicate<f32, Wide<Flushed>>>(),
+        Type::F16 => baseline::<SetPredicate<u16, Wide<Binary16>>>(),
+        Type::BF16 => baseline::<SetPredicate<u16, Wide<Brain16>>>(),
+        Type::F16x2 => baseline::<SetPair<Binary16>>(),
+        Type::BF16x2 => baseline::<SetPair<Brain16>>(),
+        Type::F32 if ftz => baseline::<SetPredicate<f32, Wide<Flushed>>>(),
         Type::F32 => float_relation::<f32>(test),
         Type::F64 => float_relation::<f64>(test),
         _ => by_sign!(ty, T => relation::<T>(test)?)?,
@@ -260,20 +260,20 @@ fn relation<T: Scalar + PartialOrd>(test: Test) -> Option<super::Run> {
 
 fn float_relation<T: Scalar + PartialOrd>(test: Test) -> super::Run {
     match test {
-        Test::Equ => pick::<SetPredicate<T, Equ>>(),
-        Test::Neu => pick::<SetPredicate<T, Neu>>(),
-        Test::Ltu => pick::<SetPredicate<T, Ltu>>(),
-        Test::Leu => pick::<SetPredicate<T, Leu>>(),
-        Test::Gtu => pick::<SetPredicate<T, Gtu>>(),
-        Test::Geu => pick::<SetPredicate<T, Geu>>(),
-        Test::Num => pick::<SetPredicate<T, Num>>(),
+        Test::Equ => baseline::<SetPredicate<T, Equ>>(),
+        Test::Neu => baseline::<SetPredicate<T, Neu>>(),
+        Test::Ltu => baseline::<SetPredicate<T, Ltu>>(),
+        Test::Leu => baseline::<SetPredicate<T, Leu>>(),
+        Test::Gtu => baseline::<SetPredicate<T, Gtu>>(),
+        Test::Geu => baseline::<SetPredicate<T, Geu>>(),
+        Test::Num => baseline::<SetPredicate<T, Num>>(),
         Test::Eq => pick::<SetPredicate<T, Eq>>(),
         Test::Ne => pick::<SetPredicate<T, Ne>>(),
         Test::Lt => pick::<SetPredicate<T, Lt>>(),
         Test::Le => pick::<SetPredicate<T, Le>>(),
         Test::Gt => pick::<SetPredicate<T, Gt>>(),
         Test::Ge => pick::<SetPredicate<T, Ge>>(),
-        Test::Nan => pick::<SetPredicate<T, Nan>>(),
+        Test::Nan => baseline::<SetPredicate<T, Nan>>(),
     }
 }
 
@@ -446,8 +446,8 @@ fn classify(op: &mut Opcode<'_>) -> Option<Compute> {
         ("subnormal", set(&[Subnormal])),
     ])?;
     let (run, slot) = match single {
-        true => (pick::<Classify<f32>>(), f32::SLOT),
-        false => (pick::<Classify<f64>>(), f64::SLOT),
+        true => (baseline::<Classify<f32>>(), f32::SLOT),
+        false => (baseline::<Classify<f64>>(), f64::SLOT),
     };
     Some(Compute::new(run, Slot::PREDICATE, [Some(slot), None, None]).with(classes))
 }

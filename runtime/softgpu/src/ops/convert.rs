@@ -1,6 +1,6 @@
 //! `cvt`: between every two types, with rounding, saturation and flushing.
 
-use super::combine::{Compute, binary_with, unary, unary_fast, unary_with};
+use super::combine::{Compute, binary_with, hot_unary, unary, unary_with};
 use super::float::{NAN, canonical, flag, flush_if, saturate};
 use super::half::{Binary16, Brain16, Half};
 use super::narrow;
@@ -85,10 +85,10 @@ fn whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
         (false, true) if saturate => unary_with(|a: u32, kinds| saturated(a.into(), kinds)),
         (true, false) if saturate => unary_with(|a: u64, kinds| saturated(a, kinds) as u32),
         (true, true) if saturate => unary_with(saturated),
-        (false, true) if from == Type::S32 && bits_of(to) == 64 => unary(|a: i32| i64::from(a)),
-        (false, true) if from == Type::U32 && bits_of(to) == 64 => unary(|a: u32| u64::from(a)),
-        (true, false) if bits_of(to) == 32 => unary(|a: u64| a as u32),
-        (false, false) => unary_fast(|a: u32, kinds| converted(a.into(), kinds) as u32),
+        (false, true) if from == Type::S32 && bits_of(to) == 64 => hot_unary(|a: i32| i64::from(a)),
+        (false, true) if from == Type::U32 && bits_of(to) == 64 => hot_unary(|a: u32| u64::from(a)),
+        (true, false) if bits_of(to) == 32 => hot_unary(|a: u64| a as u32),
+        (false, false) => unary_with(|a: u32, kinds| converted(a.into(), kinds) as u32),
         (false, true) => unary_with(|a: u32, kinds| converted(a.into(), kinds)),
         (true, false) => unary_with(|a: u64, kinds| converted(a, kinds) as u32),
         (true, true) => unary_with(converted),
@@ -240,7 +240,7 @@ fn from_whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
     let sat = if op.flag("sat") { flag::SAT } else { 0 };
     let flags = round.bits() | sat;
     match (to, from, flags) {
-        (Type::F32, Type::S32, 0) => return Some(unary(|a: i32| a as f32)),
+        (Type::F32, Type::S32, 0) => return Some(hot_unary(|a: i32| a as f32)),
         (Type::F32, Type::U32, 0) => return Some(unary(|a: u32| a as f32)),
         (Type::F64, Type::S32 | Type::U32 | Type::S64 | Type::U64, 0) => {
             return integer!(from, S => unary(|a: S| a as f64));
@@ -321,7 +321,7 @@ fn float(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
         (Type::TF32, Type::F32) => Some(unary_with(tf32).with(flags)),
         (Type::E4M3x2 | Type::E5M2x2, _) | (_, Type::E4M3x2 | Type::E5M2x2) => eighths(to, from, flags),
         _ if flags == 0 && whole.is_none() => plain(to, from).or_else(|| general(to, from, 0)),
-        (Type::F32, Type::F32) if flags == flag::SAT && whole.is_none() => Some(unary(saturate)),
+        (Type::F32, Type::F32) if flags == flag::SAT && whole.is_none() => Some(hot_unary(saturate)),
         _ if whole.is_some() => integral(to, from, flags),
         _ => general(to, from, flags),
     }
@@ -334,9 +334,9 @@ fn plain(to: Type, from: Type) -> Option<Compute> {
         (Type::F64, Type::F64) => unary(|a: f64| a),
         (Type::F64, Type::F32) => unary(|a: f32| f64::from(a)),
         (Type::F32, Type::F64) => unary(|a: f64| canonical(a as f32)),
-        (Type::F32, Type::F16) => unary(|a: u16| canonical(Binary16::wide(a))),
-        (Type::F32, Type::BF16) => unary(|a: u16| canonical(Brain16::wide(a))),
-        (Type::BF16, Type::F32) => unary(nearest_brain),
+        (Type::F32, Type::F16) => hot_unary(|a: u16| canonical(Binary16::wide(a))),
+        (Type::F32, Type::BF16) => hot_unary(|a: u16| canonical(Brain16::wide(a))),
+        (Type::BF16, Type::F32) => hot_unary(nearest_brain),
         _ => return None,
     })
 }

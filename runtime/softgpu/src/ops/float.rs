@@ -1,6 +1,8 @@
 //! Arithmetic of f32 and f64: plain loops for the default rounding, and one exact path for every other mode.
 
-use super::combine::{Compute, binary, binary_with, ternary, ternary_with, unary, unary_with};
+use super::combine::{
+    Compute, binary, binary_with, hot_binary, hot_ternary, hot_unary, ternary_with, unary, unary_with,
+};
 use super::opcode::Opcode;
 use super::rounding::{Exact, Round};
 use crate::ptx::ast::Type;
@@ -89,9 +91,9 @@ fn arithmetic(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
         return Some(arithmetic_f64(op.base(), flags));
     }
     Some(match (op.base(), flags) {
-        ("add", 0) => binary(|a: f32, b: f32| canonical(a + b)),
-        ("sub", 0) => binary(|a: f32, b: f32| canonical(a - b)),
-        (_, 0) => binary(|a: f32, b: f32| canonical(a * b)),
+        ("add", 0) => hot_binary(|a: f32, b: f32| canonical(a + b)),
+        ("sub", 0) => hot_binary(|a: f32, b: f32| canonical(a - b)),
+        (_, 0) => hot_binary(|a: f32, b: f32| canonical(a * b)),
         ("add", flag::FTZ) => binary(|a: f32, b: f32| flush(canonical(flush(a) + flush(b)))),
         ("sub", flag::FTZ) => binary(|a: f32, b: f32| flush(canonical(flush(a) - flush(b)))),
         (_, flag::FTZ) => binary(|a: f32, b: f32| flush(canonical(flush(a) * flush(b)))),
@@ -114,9 +116,9 @@ fn product_f32(a: f32, b: f32, flags: u32) -> f32 {
 
 fn arithmetic_f64(base: &str, flags: u32) -> Compute {
     match (base, flags) {
-        ("add", 0) => binary(|a: f64, b: f64| a + b),
-        ("sub", 0) => binary(|a: f64, b: f64| a - b),
-        (_, 0) => binary(|a: f64, b: f64| a * b),
+        ("add", 0) => hot_binary(|a: f64, b: f64| a + b),
+        ("sub", 0) => hot_binary(|a: f64, b: f64| a - b),
+        (_, 0) => hot_binary(|a: f64, b: f64| a * b),
         ("add", _) => binary_with(|a: f64, b: f64, flags| Exact::sum(a, b).f64(Round::from_bits(flags))).with(flags),
         ("sub", _) => binary_with(|a: f64, b: f64, flags| Exact::sum(a, -b).f64(Round::from_bits(flags))).with(flags),
         (_, _) => binary_with(|a: f64, b: f64, flags| Exact::product(a, b).f64(Round::from_bits(flags))).with(flags),
@@ -126,10 +128,12 @@ fn arithmetic_f64(base: &str, flags: u32) -> Compute {
 fn fused(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
     let flags = modifiers(op);
     Some(match (single, flags) {
-        (true, 0) => ternary(|a: f32, b: f32, c: f32| canonical(a.mul_add(b, c))),
-        (true, flag::FTZ) => ternary(|a: f32, b: f32, c: f32| flush(canonical(flush(a).mul_add(flush(b), flush(c))))),
+        (true, 0) => hot_ternary(|a: f32, b: f32, c: f32| canonical(a.mul_add(b, c))),
+        (true, flag::FTZ) => {
+            hot_ternary(|a: f32, b: f32, c: f32| flush(canonical(flush(a).mul_add(flush(b), flush(c)))))
+        }
         (true, _) => ternary_with(fused_f32).with(flags),
-        (false, 0) => ternary(|a: f64, b: f64, c: f64| a.mul_add(b, c)),
+        (false, 0) => hot_ternary(|a: f64, b: f64, c: f64| a.mul_add(b, c)),
         (false, _) => {
             ternary_with(|a: f64, b: f64, c: f64, flags| Exact::fused(a, b, c).f64(Round::from_bits(flags))).with(flags)
         }
@@ -152,8 +156,8 @@ fn quotient(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
         return quotient_f64(op.base(), flags);
     }
     Some(match (op.base(), flags) {
-        ("div", 0) => binary(|a: f32, b: f32| canonical(a / b)),
-        ("rcp", 0) => unary(|a: f32| canonical(1.0 / a)),
+        ("div", 0) => hot_binary(|a: f32, b: f32| canonical(a / b)),
+        ("rcp", 0) => hot_unary(|a: f32| canonical(1.0 / a)),
         ("sqrt", 0) => unary(|a: f32| canonical(a.sqrt())),
         ("div", _) => binary_with(|a: f32, b: f32, flags| quotient_f32(a, b, flags)).with(flags),
         ("rcp", _) => unary_with(|a: f32, flags| quotient_f32(1.0, a, flags)).with(flags),
@@ -195,8 +199,8 @@ fn extreme(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
     let flags = ftz | nan | sign;
     let least = op.base() == "min";
     Some(match (single, least, flags) {
-        (true, true, 0) => binary(|a: f32, b: f32| canonical(least_f32(a, b))),
-        (true, false, 0) => binary(|a: f32, b: f32| canonical(-least_f32(-a, -b))),
+        (true, true, 0) => hot_binary(|a: f32, b: f32| canonical(least_f32(a, b))),
+        (true, false, 0) => hot_binary(|a: f32, b: f32| canonical(-least_f32(-a, -b))),
         (true, true, _) => binary_with(|a: f32, b: f32, flags| extreme_f32(a, b, flags, true)).with(flags),
         (true, false, _) => binary_with(|a: f32, b: f32, flags| extreme_f32(a, b, flags, false)).with(flags),
         (false, true, _) => binary(least_f64),
@@ -237,9 +241,9 @@ pub fn extreme_f32(a: f32, b: f32, flags: u32, least: bool) -> f32 {
 fn sign(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
     let ftz = op.flag("ftz");
     Some(match (op.base(), single, ftz) {
-        ("abs", true, false) => unary(|a: f32| a.abs()),
+        ("abs", true, false) => hot_unary(|a: f32| a.abs()),
         ("abs", true, true) => unary(|a: f32| flush(a).abs()),
-        ("neg", true, false) => unary(|a: f32| -a),
+        ("neg", true, false) => hot_unary(|a: f32| -a),
         ("neg", true, true) => unary(|a: f32| -flush(a)),
         ("abs", false, _) => unary(f64::abs),
         ("neg", false, _) => unary(|a: f64| -a),

@@ -1,6 +1,6 @@
 //! Integer arithmetic.
 
-use super::combine::{Compute, binary, ternary, unary};
+use super::combine::{Compute, binary, hot_binary, hot_ternary, ternary, unary};
 use super::opcode::Opcode;
 use crate::ptx::ast::Type;
 
@@ -88,15 +88,15 @@ fn sum(op: &mut Opcode<'_>, add: bool) -> Option<Compute> {
         });
     }
     match add {
-        true => by_width!(ty, T => binary(T::wrapping_add)),
-        false => by_width!(ty, T => binary(T::wrapping_sub)),
+        true => by_width!(ty, T => hot_binary(T::wrapping_add)),
+        false => by_width!(ty, T => hot_binary(T::wrapping_sub)),
     }
 }
 
 fn product(op: &mut Opcode<'_>) -> Option<Compute> {
     let ty = op.ty()?;
     match op.one_of(&[("lo", 0), ("hi", 1), ("wide", 2)])? {
-        0 => by_width!(ty, T => binary(T::wrapping_mul)),
+        0 => by_width!(ty, T => hot_binary(T::wrapping_mul)),
         1 => high(ty),
         _ => wide(ty),
     }
@@ -118,8 +118,8 @@ fn wide(ty: Type) -> Option<Compute> {
     Some(match ty {
         Type::U16 => binary(|a: u16, b: u16| u32::from(a) * u32::from(b)),
         Type::S16 => binary(|a: i16, b: i16| i32::from(a) * i32::from(b)),
-        Type::U32 => binary(|a: u32, b: u32| u64::from(a) * u64::from(b)),
-        Type::S32 => binary(|a: i32, b: i32| i64::from(a) * i64::from(b)),
+        Type::U32 => hot_binary(|a: u32, b: u32| u64::from(a) * u64::from(b)),
+        Type::S32 => hot_binary(|a: i32, b: i32| i64::from(a) * i64::from(b)),
         _ => return None,
     })
 }
@@ -145,7 +145,7 @@ highs! {
 fn product_sum(op: &mut Opcode<'_>) -> Option<Compute> {
     let ty = op.ty()?;
     match op.one_of(&[("lo", 0), ("hi", 1), ("wide", 2)])? {
-        0 => by_width!(ty, T => ternary(|a: T, b: T, c: T| a.wrapping_mul(b).wrapping_add(c))),
+        0 => by_width!(ty, T => hot_ternary(|a: T, b: T, c: T| a.wrapping_mul(b).wrapping_add(c))),
         1 if op.flag("sat") => saturating_high(ty),
         1 => high_sum(ty),
         _ => wide_sum(ty),

@@ -131,6 +131,7 @@ impl Mma {
     }
 
     /// A with k first, so that the inner loop runs over columns of B.
+    #[inline(always)]
     fn factors(&self, regs: &Regs, a: &[u32], b: &[u32]) -> ([[f32; K]; M], [[f32; N]; K]) {
         let (mut left, mut right) = ([[0.0; K]; M], [[0.0; N]; K]);
         let packed = self.a.packed();
@@ -153,6 +154,22 @@ impl Mma {
     }
 
     fn floats(&self, regs: &Regs, a: &[u32], b: &[u32], c: &[u32]) -> [[f32; N]; M] {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            // SAFETY: this machine has AVX2 and FMA.
+            return unsafe { self.fast_floats(regs, a, b, c) };
+        }
+        self.multiplied(regs, a, b, c)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn fast_floats(&self, regs: &Regs, a: &[u32], b: &[u32], c: &[u32]) -> [[f32; N]; M] {
+        self.multiplied(regs, a, b, c)
+    }
+
+    #[inline(always)]
+    fn multiplied(&self, regs: &Regs, a: &[u32], b: &[u32], c: &[u32]) -> [[f32; N]; M] {
         let (left, right) = self.factors(regs, a, b);
         let mut sums = [[0f32; N]; M];
         let packed = self.d.packed();
@@ -196,6 +213,9 @@ impl Mma {
     /// Lanes of each register of D that depend on nothing unwritten: an element needs its row of A, its column of B and its C.
     fn validity(&self, regs: &Regs, a: &[u32], b: &[u32], c: &[u32]) -> Vec<u32> {
         let all = |list: &[u32]| list.iter().fold(u32::MAX, |valid, r| valid & regs.valid::<u32>(*r));
+        if all(a) & all(b) & all(c) == u32::MAX {
+            return vec![u32::MAX; c.len()];
+        }
         let odd = |list: &[u32], from: usize| list.iter().skip(from).step_by(2).copied().collect::<Vec<_>>();
         // Four lanes hold a row of A: in even registers the upper ones, in odd registers the lower ones.
         let rows = [odd(a, 0), odd(a, 1)].map(|list| by_group(all(&list)));

@@ -1,6 +1,6 @@
 //! `mov` of one register, and the pieces that packing and unpacking are made of.
 
-use super::combine::{Args, Body, Compute, binary, pick, unary, unary_with};
+use super::combine::{Args, Body, Compute, baseline, binary, pick, unary, unary_with};
 use super::opcode::Opcode;
 use super::registers::{Carrier, Regs, Slot};
 use crate::memory::access::{SHARED_BASE, SHARED_WINDOW};
@@ -14,7 +14,7 @@ pub fn select(op: &mut Opcode<'_>) -> Option<Compute> {
     }
     match op.ty()? {
         Type::Pred => Some(Compute::new(
-            pick::<MovePredicate>(),
+            baseline::<MovePredicate>(),
             Slot::PREDICATE,
             [Some(Slot::PREDICATE), None, None],
         )),
@@ -110,7 +110,7 @@ fn mapped(address: u64, rank: u32) -> u64 {
 pub fn piece_into_word(at: u32, bits: u32) -> Compute {
     let flags = at | bits << 8;
     let slot = copy::<u32>(false).dst;
-    Compute::new(pick::<Inserted>(), slot, [Some(slot), Some(slot), None]).with(flags)
+    Compute::new(baseline::<Inserted>(), slot, [Some(slot), Some(slot), None]).with(flags)
 }
 
 struct Inserted;

@@ -5,5 +5,6 @@
 mod fuzz;
 mod host;
 mod nvrtc;
+mod ops;
 mod ptx;
 mod run;
