@@ -1,4 +1,4 @@
-{{ comment }}extern "C" __global__ void __launch_bounds__({{ threads }}) {{ name }}(
+{{ comment }}extern "C" __global__ void __launch_bounds__({{ threads }}, {{ resident }}) {{ name }}(
 {{ parameters }})
 {
     const long long item = (long long)blockIdx.x * {{ threads }} + threadIdx.x;

@@ -1,4 +1,4 @@
-{{ comment }}extern "C" __global__ void __launch_bounds__({{ threads }}) {{ name }}(
+{{ comment }}extern "C" __global__ void __launch_bounds__({{ threads }}, {{ resident }}) {{ name }}(
 {{ parameters }})
 {
     __shared__ __align__(16) union {
@@ -21,63 +21,61 @@
         // The next slice: elements of the operand and of the tile's rows of weights, on their way in registers.
         float operand_next[{{ operand_each }}];
         float weight_next[{{ weight_each }}];
-        const auto fetch = [&](int slice) {
-{{ fetch }}        };
-
         float total[{{ copies_each }}][{{ rows_each }}] = {};
-        fetch(0);
-        for (int slice = 0; slice < {{ slices }}; ++slice) {
+        for (int slice = 0; slice <= {{ slices }}; ++slice) {
             const int half = slice % 2;
-            #pragma unroll
-            for (int i = 0; i < {{ operand_each }}; ++i) {
-                shared.slice.operand[half][{{ operand_k }}][{{ operand_copy }}] = operand_next[i];
-            }
-            #pragma unroll
-            for (int i = 0; i < {{ weight_each }}; ++i) {
-                shared.slice.weight[half][{{ weight_k }}][{{ weight_row }}] = weight_next[i];
-            }
-            __syncthreads();
-            if (slice + 1 < {{ slices }}) {
-                fetch(slice + 1);
-            }
-            #pragma unroll 4
-            for (int step = 0; step < {{ depth }}; ++step) {
-                float4 x[{{ copy_quads }}], w[{{ row_quads }}];
-                #pragma unroll
-                for (int i = 0; i < {{ copy_quads }}; ++i) {
-                    x[i] = *(const float4*)&shared.slice.operand[half][step][line * 4 + i * {{ copy_spacing }}];
-                }
-                #pragma unroll
-                for (int j = 0; j < {{ row_quads }}; ++j) {
-                    w[j] = *(const float4*)&shared.slice.weight[half][step][column * 4 + j * {{ row_spacing }}];
-                }
-                #pragma unroll
-                for (int i = 0; i < {{ copies_each }}; ++i) {
+            if (slice < {{ slices }}) {
+{{ fetch }}            }
+            // Meanwhile the slice before it is multiplied.
+            if (slice > 0) {
+                #pragma unroll 4
+                for (int step = 0; step < {{ depth }}; ++step) {
+                    float4 x[{{ copy_quads }}], w[{{ row_quads }}];
                     #pragma unroll
-                    for (int j = 0; j < {{ rows_each }}; ++j) {
-                        total[i][j] += (&x[i / 4].x)[i % 4] * (&w[j / 4].x)[j % 4];
+                    for (int i = 0; i < {{ copy_quads }}; ++i) {
+                        x[i] = *(const float4*)&shared.slice.operand[1 - half][step][line * 4 + i * {{ copy_spacing }}];
+                    }
+                    #pragma unroll
+                    for (int j = 0; j < {{ row_quads }}; ++j) {
+                        w[j] = *(const float4*)&shared.slice.weight[1 - half][step][column * 4 + j * {{ row_spacing }}];
+                    }
+                    #pragma unroll
+                    for (int i = 0; i < {{ copies_each }}; ++i) {
+                        #pragma unroll
+                        for (int j = 0; j < {{ rows_each }}; ++j) {
+                            total[i][j] += (&x[i / 4].x)[i % 4] * (&w[j / 4].x)[j % 4];
+                        }
                     }
                 }
             }
+            if (slice < {{ slices }}) {
+                #pragma unroll
+                for (int i = 0; i < {{ operand_each }}; ++i) {
+                    shared.slice.operand[half][{{ operand_k }}][{{ operand_copy }}] = operand_next[i];
+                }
+                #pragma unroll
+                for (int i = 0; i < {{ weight_each }}; ++i) {
+                    shared.slice.weight[half][{{ weight_k }}][{{ weight_row }}] = weight_next[i];
+                }
+            }
+            __syncthreads();
         }
-        __syncthreads();
 
         // Sums change hands, so that neighbouring threads finish neighbouring rows.
         #pragma unroll
         for (int i = 0; i < {{ copies_each }}; ++i) {
             #pragma unroll
-            for (int j = 0; j < {{ rows_each }}; ++j) {
-                shared.sums[line * 4 + i / 4 * {{ copy_spacing }} + i % 4][column * 4 + j / 4 * {{ row_spacing }} + j % 4] = total[i][j];
+            for (int j = 0; j < {{ row_quads }}; ++j) {
+                const float* const quad = total[i] + j * 4;
+                *(float4*)&shared.sums[line * 4 + i / 4 * {{ copy_spacing }} + i % 4][column * 4 + j * {{ row_spacing }}] = {quad[0], quad[1], quad[2], quad[3]};
             }
         }
         __syncthreads();
-        for (int item = thread; item < {{ tile_items }}; item += {{ threads }}) {
-            const int copy = item / {{ tile_rows }};
-            const int row = first_row + item % {{ tile_rows }};
-            if (copy <= last_copy{{ and_row_exists }}) {
-                const float sum = shared.sums[copy][item % {{ tile_rows }}];
-{{ finish }}            }
-        }
+        const int row = first_row + thread % {{ tile_rows }};
+        #pragma unroll 2
+        for (int copy = thread / {{ tile_rows }}; copy <= last_copy{{ and_row_exists }}; copy += {{ copies_at_once }}) {
+            const float sum = shared.sums[copy][thread % {{ tile_rows }}];
+{{ finish }}        }
         __syncthreads();
     }
 }

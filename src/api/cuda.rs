@@ -24,19 +24,18 @@ impl Cell {
         let emitted = codegen::cuda::emit(self.plan(), &target);
         let name = format!("{}.cu", self.plan().cell);
         let options: &[&str] = if self.fast_math { &["--use_fast_math"] } else { &[] };
-        let job = Job {
-            text: &emitted.text,
+        let texts = emitted.split(nvrtc::side_by_side());
+        let job = |text| Job {
+            text,
             name: &name,
             arch: &limits.arch,
             options,
             driver: limits.driver,
         };
-        let built = nvrtc::build(&Cache::of_user(), &job).map_err(|e| RunError::Device(e.to_string()))?;
-        Ok(Box::new(GpuEngine::new(
-            gpu,
-            self.plan().clone(),
-            emitted.manifest,
-            &built.compiled,
-        )?))
+        let jobs: Vec<Job> = texts.iter().map(|text| job(text)).collect();
+        let built = nvrtc::build_all(&Cache::of_user(), &jobs).map_err(|e| RunError::Device(e.to_string()))?;
+        let modules: Vec<&nvrtc::Compiled> = built.iter().map(|b| &b.compiled).collect();
+        let engine = GpuEngine::with_modules(gpu, self.plan().clone(), emitted.manifest, &modules)?;
+        Ok(Box::new(engine))
     }
 }

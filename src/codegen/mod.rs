@@ -53,4 +53,14 @@ pub struct Emitted {
     pub manifest: rnnc_runtime::manifest::Manifest,
     /// How to run it, for C.
     pub header: String,
+    /// What the text is made of.
+    parts: cuda::Parts,
+}
+
+impl Emitted {
+    /// The kernels of the text in at most `most` texts of about the same length, each of which compiles alone: side by
+    /// side they compile faster.
+    pub fn split(&self, most: usize) -> Vec<String> {
+        self.parts.split(most)
+    }
 }

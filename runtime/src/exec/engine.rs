@@ -2,7 +2,7 @@
 
 use super::Gpu;
 use super::buffers::Buffers;
-use super::launch::{self, Exchange, Ready};
+use super::launch::{self, Exchange, Modules, Ready};
 use super::library::{self, PlainProduct};
 use super::signature;
 use crate::engine::{Data, Engine, RunError};
@@ -22,7 +22,7 @@ pub struct GpuEngine<G: Gpu> {
     launches: Vec<Ready<G>>,
     /// For each launch: what a library may do instead.
     products: Vec<Option<PlainProduct>>,
-    _module: G::Module,
+    _modules: Vec<G::Module>,
     plan: Plan,
     manifest: Manifest,
     has_params: bool,
@@ -34,18 +34,23 @@ impl<G: Gpu> GpuEngine<G> {
     ///
     /// # Errors
     /// The manifest is of another plan or another module; the module does not load; the device cannot hold the blocks that must run at once.
-    pub fn new(mut gpu: G, plan: Plan, manifest: Manifest, module: &Compiled) -> Result<GpuEngine<G>, RunError> {
+    pub fn new(gpu: G, plan: Plan, manifest: Manifest, module: &Compiled) -> Result<GpuEngine<G>, RunError> {
+        GpuEngine::with_modules(gpu, plan, manifest, &[module])
+    }
+
+    /// Loads several modules on a device, which have the plan's kernels between them.
+    ///
+    /// # Errors
+    /// Those of [`GpuEngine::new`].
+    pub fn with_modules(
+        mut gpu: G,
+        plan: Plan,
+        manifest: Manifest,
+        modules: &[&Compiled],
+    ) -> Result<GpuEngine<G>, RunError> {
         check(&plan, &manifest)?;
-        if !module.ptx.is_empty() {
-            let launches = manifest
-                .prologue
-                .iter()
-                .chain(&manifest.initial)
-                .chain(&manifest.launches);
-            signature::check(&module.ptx, launches)
-                .map_err(|what| RunError::Device(format!("{}: {what}", plan.cell)))?;
-        }
-        let loaded = gpu.load(module)?;
+        check_signatures(&plan, &manifest, modules)?;
+        let loaded = Modules::load(&mut gpu, modules)?;
         let prologue = launch::prepare(&mut gpu, &loaded, &manifest.prologue)?;
         let initial = launch::prepare(&mut gpu, &loaded, &manifest.initial)?;
         let launches = launch::prepare(&mut gpu, &loaded, &manifest.launches)?;
@@ -61,7 +66,7 @@ impl<G: Gpu> GpuEngine<G> {
             initial,
             launches,
             products,
-            _module: loaded,
+            _modules: loaded.into_modules(),
             plan,
             manifest,
             has_params: false,
@@ -206,6 +211,20 @@ impl<G: Gpu> Engine for GpuEngine<G> {
         self.finals(run)?;
         self.results(run)
     }
+}
+
+/// Every kernel of the manifest takes what its module's PTX says; modules without PTX are trusted.
+fn check_signatures(plan: &Plan, manifest: &Manifest, modules: &[&Compiled]) -> Result<(), RunError> {
+    for (at, module) in modules.iter().enumerate().filter(|(_, m)| !m.ptx.is_empty()) {
+        let launches = manifest
+            .prologue
+            .iter()
+            .chain(&manifest.initial)
+            .chain(&manifest.launches);
+        let own = launches.filter(|l| launch::home(modules, &l.kernel) == at);
+        signature::check(&module.ptx, own).map_err(|what| RunError::Device(format!("{}: {what}", plan.cell)))?;
+    }
+    Ok(())
 }
 
 /// The parts of plan and manifest that the engine relies on agree.

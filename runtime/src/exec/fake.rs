@@ -126,7 +126,8 @@ impl Fake {
 
 impl Gpu for Fake {
     type Memory = Memory;
-    type Module = ();
+    /// The kernels that its report names.
+    type Module = Vec<String>;
     type Function = String;
 
     fn name(&self) -> String {
@@ -178,13 +179,14 @@ impl Gpu for Fake {
         Ok(())
     }
 
-    fn load(&mut self, module: &Compiled) -> Result<(), RunError> {
+    fn load(&mut self, module: &Compiled) -> Result<Vec<String>, RunError> {
         self.note(format!("load {}", module.ptx));
-        Ok(())
+        Ok(module.kernels().map(|k| k.name.clone()).collect())
     }
 
-    fn function(&mut self, _module: &(), name: &str, _shared: u32) -> Result<String, RunError> {
-        let known = self.kernels.keys().find(|k| **k == name);
+    fn function(&mut self, module: &Vec<String>, name: &str, _shared: u32) -> Result<String, RunError> {
+        let here = module.is_empty() || module.iter().any(|k| k == name);
+        let known = self.kernels.keys().find(|k| **k == name && here);
         known
             .cloned()
             .ok_or_else(|| RunError::Device(format!("no kernel {name}")))

@@ -1,9 +1,10 @@
-//! The launches of a plan, resolved against a module, and the workspaces through which their blocks talk.
+//! The launches of a plan, resolved against modules, and the workspaces through which their blocks talk.
 
 use super::buffers::Buffers;
 use super::{Arg, Gpu, LaunchShape, Word};
 use crate::engine::RunError;
 use crate::manifest::{Argument, Grid, KernelLaunch, Manifest, Workspace};
+use crate::nvrtc::Compiled;
 
 /// A launch with its kernel.
 pub(super) struct Ready<G: Gpu> {
@@ -13,13 +14,49 @@ pub(super) struct Ready<G: Gpu> {
     resident: u64,
 }
 
+/// Loaded modules, and which of them has which kernel.
+pub(super) struct Modules<'a, G: Gpu> {
+    compiled: &'a [&'a Compiled],
+    loaded: Vec<G::Module>,
+}
+
+impl<'a, G: Gpu> Modules<'a, G> {
+    /// Loads them.
+    pub(super) fn load(gpu: &mut G, compiled: &'a [&'a Compiled]) -> Result<Modules<'a, G>, RunError> {
+        let loaded: Result<_, _> = compiled.iter().map(|module| gpu.load(module)).collect();
+        Ok(Modules {
+            compiled,
+            loaded: loaded?,
+        })
+    }
+
+    /// Only the modules themselves.
+    pub(super) fn into_modules(self) -> Vec<G::Module> {
+        self.loaded
+    }
+
+    fn of(&self, kernel: &str) -> Option<&G::Module> {
+        self.loaded.get(home(self.compiled, kernel))
+    }
+}
+
+/// The number of the module that has a kernel; the first where none says so, as a module without a report does not.
+pub(super) fn home(modules: &[&Compiled], kernel: &str) -> usize {
+    modules.iter().position(|m| m.kernel(kernel).is_some()).unwrap_or(0)
+}
+
 /// Every launch of a list, ready.
 pub(super) fn prepare<G: Gpu>(
     gpu: &mut G,
-    module: &G::Module,
+    modules: &Modules<'_, G>,
     launches: &[KernelLaunch],
 ) -> Result<Vec<Ready<G>>, RunError> {
-    launches.iter().map(|launch| ready(gpu, module, launch)).collect()
+    let one = |launch: &KernelLaunch| {
+        let module = modules.of(&launch.kernel);
+        let module = module.ok_or_else(|| RunError::Device(format!("no module has the kernel {}", launch.kernel)))?;
+        ready(gpu, module, launch)
+    };
+    launches.iter().map(one).collect()
 }
 
 fn ready<G: Gpu>(gpu: &mut G, module: &G::Module, launch: &KernelLaunch) -> Result<Ready<G>, RunError> {

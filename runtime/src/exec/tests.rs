@@ -178,6 +178,30 @@ fn another_plans_manifest_and_an_absent_kernel_are_errors() {
     assert_eq!(mixed.unwrap().to_string(), "taps: the module has no kernel exp_scale");
 }
 
+/// Each kernel is taken from the module whose report names it, and checked against the PTX of that one.
+#[test]
+fn kernels_may_be_in_several_modules() {
+    let plan = taps(3);
+    let module = |ptx: &str, kernels: &[&str]| {
+        let line = |k: &&str| format!("ptxas info    : Compiling entry function '{k}' for 'sm_90'\n");
+        Compiled::new(ptx.to_owned(), vec![], &kernels.iter().map(line).collect::<String>())
+    };
+    let refused = |modules: &[&Compiled]| {
+        let gpu = Fake::new(0, &TAPS).0;
+        let engine = GpuEngine::with_modules(gpu, plan.clone(), taps_manifest(&plan), modules);
+        engine.err().map(|e| e.to_string())
+    };
+    let two = module("", &["sum_taps", "exp_scale"]);
+    let last = module("", &["window_of_x"]);
+    assert_eq!(refused(&[&two, &last]), None);
+    assert_eq!(refused(&[&last, &two]), None);
+    assert_eq!(refused(&[&two]).unwrap(), "no kernel window_of_x");
+    assert_eq!(refused(&[]).unwrap(), "no module has the kernel exp_scale");
+    let empty = module(".visible .entry other()\n{\n}", &["window_of_x"]);
+    let error = refused(&[&two, &empty]).unwrap();
+    assert_eq!(error, "taps: the module has no kernel window_of_x");
+}
+
 /// Tokens are integers on the device, in the windows too.
 #[test]
 fn indices_are_integers_everywhere() {

@@ -46,6 +46,32 @@ pub fn build(cache: &Cache, job: &Job<'_>) -> Result<Built, NvrtcError> {
     outcome?
 }
 
+/// How many texts this machine compiles at once without one slowing another.
+pub fn side_by_side() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// [`build`] for several texts at once, a thread each.
+///
+/// # Errors
+/// Those of [`build`], for the first of the texts that has one.
+pub fn build_all(cache: &Cache, jobs: &[Job<'_>]) -> Result<Vec<Built>, NvrtcError> {
+    let Some((last, others)) = jobs.split_last() else {
+        return Ok(Vec::new());
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|job| scope.spawn(|| build(cache, job))).collect();
+        let last = build(cache, last);
+        let mut built = Vec::new();
+        for other in others {
+            let outcome = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            built.push(outcome?);
+        }
+        built.push(last?);
+        Ok(built)
+    })
+}
+
 fn attempt(cache: &Cache, job: &Job<'_>, candidate: &Candidate) -> Result<Built, NvrtcError> {
     let built = |compiled, cached| Built {
         compiled,
@@ -139,6 +165,23 @@ mod tests {
         assert!(!build(&Cache::off(), &job(TEXT)).unwrap().cached);
         let broken = build(&cache, &job("broken")).unwrap_err();
         assert!(matches!(broken, NvrtcError::Compilation { .. }), "{broken}");
+    }
+
+    #[test]
+    fn several_texts_are_built_side_by_side() {
+        if find().is_empty() {
+            eprintln!("SKIPPED several_texts_are_built_side_by_side: no NVRTC; run `cargo xtask setup`");
+            return;
+        }
+        let texts: Vec<String> = (0..3).map(|i| TEXT.replace("twice", &format!("twice{i}"))).collect();
+        let jobs: Vec<Job> = texts.iter().map(|t| job(t)).collect();
+        let built = build_all(&Cache::off(), &jobs).unwrap();
+        for (i, built) in built.iter().enumerate() {
+            assert!(built.compiled.kernel(&format!("twice{i}")).is_some(), "{i}");
+        }
+        assert!(build_all(&Cache::off(), &[]).unwrap().is_empty());
+        let broken = build_all(&Cache::off(), &[job(TEXT), job("broken"), job(TEXT)]);
+        assert!(matches!(broken, Err(NvrtcError::Compilation { .. })));
     }
 
     #[test]

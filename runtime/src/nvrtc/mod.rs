@@ -8,7 +8,7 @@ mod compile;
 mod find;
 mod usage;
 
-pub use build::{Built, Job, build};
+pub use build::{Built, Job, build, build_all, side_by_side};
 pub use compile::{Compiled, Compiler};
 pub use find::{Found, Origin, Version, find};
 pub use usage::Usage;

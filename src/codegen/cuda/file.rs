@@ -1,25 +1,12 @@
 //! A whole plan as CUDA text, manifest and header.
 
 use super::kernel::{Context, Emission};
+use super::parts::Parts;
 use super::pointers::Pointers;
-use super::templates::{View, render};
-use super::{channel, dense_loop, header, prelude};
+use super::{channel, dense_loop, header};
 use crate::codegen::{Emitted, Target};
 use rnnc_runtime::manifest::{Argument, BufferEntry, FORMAT, KernelLaunch, Manifest, ShortRun, Workspace};
 use rnnc_runtime::plan::{Buffer, Elem, Kernel, Launch, Plan, Role, Scope};
-use serde::Serialize;
-
-/// `file.cu`
-#[derive(Serialize)]
-struct File {
-    comment: String,
-    prelude: String,
-    kernels: String,
-}
-
-impl View for File {
-    const TEMPLATE: &'static str = "file.cu";
-}
 
 /// Prints a plan. The same plan and target give the same bytes.
 pub fn emit(plan: &Plan, target: &Target) -> Emitted {
@@ -29,7 +16,7 @@ pub fn emit(plan: &Plan, target: &Target) -> Emitted {
         pointers: &pointers,
         target,
     };
-    let mut file = Parts::default();
+    let mut file = Kernels::default();
     let prologue = file.add(&context, &plan.prologue);
     let initial = file.add(&context, &plan.initial);
     let launches = file.add(&context, &plan.launches);
@@ -46,23 +33,22 @@ pub fn emit(plan: &Plan, target: &Target) -> Emitted {
         finals: plan.finals.clone(),
         short: short_runs(plan),
     };
-    let kernels = file.kernels.join("\n");
-    let text = render(&File {
-        comment: comment(plan),
-        prelude: opened(&prelude::needed(&kernels, target.sm())),
-        kernels,
-    });
-    let header = header::print(&manifest);
-    Emitted { text, manifest, header }
+    let parts = Parts::new(comment(plan), file.kernels, target.sm());
+    Emitted {
+        text: parts.whole(),
+        header: header::print(&manifest),
+        manifest,
+        parts,
+    }
 }
 
 #[derive(Default)]
-struct Parts {
+struct Kernels {
     kernels: Vec<String>,
     workspaces: Vec<Workspace>,
 }
 
-impl Parts {
+impl Kernels {
     fn add(&mut self, context: &Context, list: &[Launch]) -> Vec<KernelLaunch> {
         list.iter()
             .map(|launch| {
@@ -94,14 +80,6 @@ fn shifted(mut launch: KernelLaunch, first: usize) -> KernelLaunch {
         }
     }
     launch
-}
-
-fn opened(prelude: &str) -> String {
-    if prelude.is_empty() {
-        String::new()
-    } else {
-        format!("{prelude}\n\n")
-    }
 }
 
 /// What the file is: the cell at its dimensions, and what it computes.

@@ -9,6 +9,7 @@ pub mod index;
 pub mod kernel;
 pub mod literal;
 pub mod names;
+mod parts;
 pub mod place;
 pub mod pointers;
 pub mod prelude;
@@ -19,3 +20,4 @@ pub mod templates;
 mod total;
 
 pub use file::emit;
+pub(super) use parts::Parts;

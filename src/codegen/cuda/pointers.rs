@@ -14,6 +14,7 @@ impl Pointers {
     pub fn of(plan: &Plan) -> Pointers {
         let mut names = Names::kernel();
         names.reserve(super::dense_loop::own_names());
+        names.reserve(super::product::own_names());
         let names = plan
             .buffers
             .iter()

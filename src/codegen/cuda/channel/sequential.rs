@@ -17,6 +17,10 @@ use serde::Serialize;
 /// Threads a block: few, so that few channels still spread over many processors.
 const THREADS: u32 = 64;
 
+/// Blocks for which a multiprocessor shall have registers: all that a thread can address. Runs seldom have more blocks a
+/// multiprocessor, and the assembler would spill to make room for them.
+const RESIDENT: u32 = 4;
+
 /// Registers a lane may spend on what is the same in all frames; beyond, it is read in each.
 const STILL_REGISTERS: usize = 64;
 
@@ -25,6 +29,7 @@ const STILL_REGISTERS: usize = 64;
 struct Plain {
     comment: String,
     threads: u32,
+    resident: u32,
     name: String,
     parameters: String,
     count: String,
@@ -43,6 +48,7 @@ impl View for Plain {
 struct Early {
     comment: String,
     threads: u32,
+    resident: u32,
     name: String,
     parameters: String,
     count: String,
@@ -164,6 +170,7 @@ fn assemble(context: &Context, launch: &Launch, space: &Space, parts: &Parts) ->
         return render(&Plain {
             comment,
             threads: THREADS,
+            resident: RESIDENT,
             name,
             parameters,
             count,
@@ -176,6 +183,7 @@ fn assemble(context: &Context, launch: &Launch, space: &Space, parts: &Parts) ->
     render(&Early {
         comment,
         threads: THREADS,
+        resident: RESIDENT,
         name,
         parameters,
         count,

@@ -7,7 +7,7 @@ use crate::codegen::cuda::expr::Expr;
 use crate::codegen::cuda::index::{self, Variable};
 use crate::codegen::cuda::place::{FrameNames, Place};
 use crate::codegen::cuda::pointers::element_type;
-use rnnc_runtime::plan::{Elem, Slot};
+use rnnc_runtime::plan::{Atom, Elem, Index, Slot};
 
 impl Printer<'_> {
     /// Puts a group's weights where they stay; nothing for those that are read in every frame.
@@ -30,11 +30,13 @@ impl Printer<'_> {
             group.rows(),
             t.vector
         )];
+        let rows = self.row_vectors(at, group);
+        let numbers = if rows.is_some() { 1 } else { t.vector };
         let loops: Vec<(&str, usize)> = [
             ("tile", t.count),
             ("row", t.units),
             ("chunk", t.chunks),
-            ("number", t.vector),
+            ("number", numbers),
         ]
         .into_iter()
         .filter(|(_, n)| *n > 1)
@@ -46,23 +48,64 @@ impl Printer<'_> {
         if loops.is_empty() {
             lines.push("{".to_string());
         }
-        let elements = self.row_elements(at, group, "0.0f");
         let [tile, row, chunk, n] = [
             or_0("tile", t.count),
             or_0("row", t.units),
             or_0("chunk", t.chunks),
-            or_0("number", t.vector),
+            or_0("number", numbers),
         ];
-        let assign = |(g, element): (usize, &String)| format!("{name}[{tile}][{row}][{chunk}][{g}][{n}] = {element};");
-        let assigned: Vec<String> = elements.iter().enumerate().map(assign).collect();
+        let to = |g: usize| format!("{name}[{tile}][{row}][{chunk}][{g}]");
+        let assigned: Vec<String> = match rows {
+            Some(rows) => rows
+                .iter()
+                .enumerate()
+                .map(|(g, from)| format!("load_row({}, {from});", to(g)))
+                .collect(),
+            None => {
+                let elements = self.row_elements(at, group, "0.0f");
+                elements
+                    .iter()
+                    .enumerate()
+                    .map(|(g, e)| format!("{}[{n}] = {e};", to(g)))
+                    .collect()
+            }
+        };
         let own = self.own_in_tile(at, group, "row");
-        let kk = plus_name(&self.first_k(group), "number", t.vector);
+        let kk = plus_name(&self.first_k(group), "number", numbers);
         lines.extend(with_definitions(
             assigned,
             &[("unit", self.nearest_unit(at, &own)), ("kk", kk)],
         ));
         lines.extend((0..loops.len().max(1)).map(|_| "}".to_string()));
         lines
+    }
+
+    /// Where a lane's terms of each row of a group begin, and whether they exist where they may not: if they lie side by
+    /// side and aligned, so that one load takes them.
+    fn row_vectors(&self, at: &PartAt, group: &DotGroup) -> Option<Vec<String>> {
+        let (t, vars) = (&group.tile, row_variables(at, group));
+        let exist = if t.row() > group.extent {
+            format!(", kk < {}", group.extent)
+        } else {
+            String::new()
+        };
+        let vector = t.vector as i64;
+        let row = |slot: &usize| match &at.part.slots[*slot] {
+            Slot::Dot {
+                weight, weight_index, ..
+            } if lies_in_vectors(weight_index, vector) => Some(format!(
+                "{} + {}{exist}",
+                self.cx.pointers.get(*weight),
+                index::print(weight_index, &vars).text
+            )),
+            _ => None,
+        };
+        let whole = t.vector > 1 && group.extent.is_multiple_of(t.vector);
+        if whole {
+            group.slots.iter().map(row).collect()
+        } else {
+            None
+        }
     }
 
     fn load_shared(&self, at: &PartAt, number: usize, group: &DotGroup, offset: usize) -> Vec<String> {
@@ -155,7 +198,7 @@ impl Printer<'_> {
 
     /// Element (unit, kk) of each row of a group, `zero` past the end.
     fn row_elements(&self, at: &PartAt, group: &DotGroup, zero: &str) -> Vec<String> {
-        let vars = [Variable::new("unit", at.part.units), Variable::new("kk", group.extent)];
+        let vars = row_variables(at, group);
         let none = |_: &_| None;
         let place = Place {
             plan: self.cx.plan,
@@ -369,6 +412,19 @@ impl Printer<'_> {
         }
         lines
     }
+}
+
+/// The variables of an element of a row.
+fn row_variables(at: &PartAt, group: &DotGroup) -> [Variable; 2] {
+    [Variable::new("unit", at.part.units), Variable::new("kk", group.extent)]
+}
+
+/// Whether `vector` neighbouring terms of a row, from a multiple of `vector` on, are neighbours in memory and aligned.
+fn lies_in_vectors(index: &Index, vector: i64) -> bool {
+    let is_term = |atom: &Atom| *atom == Atom::Var(1);
+    index.stride_of(1) == Some(1)
+        && index.base % vector == 0
+        && index.terms.iter().all(|t| is_term(&t.atom) || t.stride % vector == 0)
 }
 
 /// What lies past the end of a row is `zero`.

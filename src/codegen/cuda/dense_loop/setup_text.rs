@@ -4,6 +4,9 @@ use super::layout::ValuePlace;
 use super::printer::{BLANK, Fixed, Printer, mentions, plus, with_definitions};
 use rnnc_runtime::plan::LoopValue;
 
+/// Before loops that run once: unrolling them would only cost time to compile.
+const ROLLED: &str = "#pragma unroll 1";
+
 impl Printer<'_> {
     /// Once a launch.
     pub fn setup(&self) -> Vec<String> {
@@ -93,6 +96,7 @@ impl Printer<'_> {
                     names.join(", ")
                 ),
                 format!("float* const {ring_name} = {};", self.pointer("float", ring.memory)),
+                ROLLED.to_string(),
                 format!(
                     "for (int item = threadIdx.x; item < {}; item += {}) {{",
                     ring.slots * ring.frame,
@@ -201,6 +205,7 @@ impl Printer<'_> {
         });
         let mut lines = vec![
             format!("// The frames of {} before the first.", info.name),
+            ROLLED.to_string(),
             format!(
                 "for (int item = threadIdx.x; item < {}; item += {}) {{",
                 info.extent * self.shape().sequences,

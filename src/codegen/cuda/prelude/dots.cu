@@ -1,16 +1,25 @@
-// x[i] = the V numbers at from + i * stride, which is aligned to all V of them.
-template <int N, int V, class E> __device__ __forceinline__ void load_rows(float (&x)[N][V], const E* from, int stride)
+// x = the V numbers at from, which is aligned to all V of them; zeros unless they exist.
+template <int V, class E> __device__ __forceinline__ void load_row(float (&x)[V], const E* from, bool exist = true)
 {
     struct alignas(V * sizeof(E)) Row {
         E e[V];
     };
+    Row row = {};
+    if (exist) {
+        row = *(const Row*)from;
+    }
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+        x[v] = (float)row.e[v];
+    }
+}
+
+// x[i] = the V numbers at from + i * stride, which is aligned to all V of them.
+template <int N, int V, class E> __device__ __forceinline__ void load_rows(float (&x)[N][V], const E* from, int stride)
+{
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const Row row = *(const Row*)(from + i * stride);
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-            x[i][v] = (float)row.e[v];
-        }
+        load_row(x[i], from + i * stride);
     }
 }
 

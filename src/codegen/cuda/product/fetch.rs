@@ -1,12 +1,14 @@
-//! The reads of a slice: which part of k it is, the operand's elements there, the weights of the tile's rows.
+//! The reads of a slice: which part of k it is, the operand's elements there, the weights of the tile's rows. Where the
+//! segments' weights lie alike, one read serves all of them, from a pointer that the segment chooses.
 
 use super::tile::{DEPTH, Tile};
 use crate::codegen::cuda::index::{self, Variable};
 use crate::codegen::cuda::kernel::{Context, letter, needed};
 use crate::codegen::cuda::names::Names;
 use crate::codegen::cuda::place::{FrameNames, Place};
+use crate::codegen::cuda::pointers::element_type;
 use crate::codegen::cuda::statements::Statements;
-use rnnc_runtime::plan::{Product, ProductOperand, Scope, Weight};
+use rnnc_runtime::plan::{Index, Product, ProductOperand, Scope, Weight};
 
 /// Whether threads lie along k when they read weights; else along the rows.
 pub fn weights_along_k(product: &Product) -> bool {
@@ -42,7 +44,7 @@ pub fn copy_lines(scope: Scope, copy: &str, code: &[String]) -> Vec<String> {
     needed(lines, &code.join("\n"))
 }
 
-/// The body of `fetch(slice)`.
+/// The reads of slice `slice`.
 pub fn print(context: &Context, product: &Product, tile: Tile, names: &Names) -> Vec<String> {
     let mut lines = Vec::new();
     let mut first = 0;
@@ -171,17 +173,72 @@ fn weight_lines(
     }
     let rows = product.segments.iter().map(|s| s.rows).max().unwrap_or(1);
     let vars = [Variable::new("row", rows), column.clone()];
-    let read = |weight: &Weight| {
-        let at = index::print(&weight.index(), &vars);
-        let element = format!("{}[{}]", context.pointers.get(weight.buffer), at.text);
+    let read = |pointer: &str, index: &Index| {
+        let element = format!("{pointer}[{}]", index::print(index, &vars).text);
         match exists(&column) {
             Some(test) => format!("weight_next[i] = {test} ? {element} : 0.0f;"),
             None => format!("weight_next[i] = {element};"),
         }
     };
-    let reads = product.segments.iter().map(|s| vec![read(&s.weights[part])]);
-    inside.extend(by_segment(reads.collect()));
-    unrolled(tile.weight_each(), inside)
+    let weights: Vec<Weight> = product.segments.iter().map(|s| s.weights[part]).collect();
+    let mut lines = Vec::new();
+    if let Some((declaration, index)) = shared_weights(context, &weights) {
+        lines.push(declaration);
+        inside.push(read("weights", &index));
+    } else {
+        let reads = weights
+            .iter()
+            .map(|w| vec![read(context.pointers.get(w.buffer), &w.index())]);
+        inside.extend(by_segment(reads.collect()));
+    }
+    lines.extend(unrolled(tile.weight_each(), inside));
+    lines
+}
+
+/// Where several segments' weights lie alike: the declaration of `weights`, where the tile's own begin, and an element's
+/// index from there.
+fn shared_weights(context: &Context, weights: &[Weight]) -> Option<(String, Index)> {
+    let first = weights.first()?;
+    let elem = |w: &Weight| context.plan.buffer(w.buffer).elem;
+    let alike = |w: &Weight| (w.row_stride, w.k_stride, elem(w)) == (first.row_stride, first.k_stride, elem(first));
+    if weights.len() == 1 || !weights.iter().all(alike) {
+        return None;
+    }
+    let start = start_of(context, weights);
+    let declaration = format!("const {}* const weights = {start};", element_type(elem(first)));
+    Some((declaration, Weight { offset: 0, ..*first }.index()))
+}
+
+/// The address of the first weight of the tile's segment.
+fn start_of(context: &Context, weights: &[Weight]) -> String {
+    let from = |buffer, offset: &str| match offset {
+        "0" => context.pointers.get(buffer).to_string(),
+        _ => format!("{} + {offset}", context.pointers.get(buffer)),
+    };
+    let [first, second, ..] = weights else {
+        return String::new();
+    };
+    let step = second.offset - first.offset;
+    let regular = |(i, w): (usize, &Weight)| w.buffer == first.buffer && w.offset == first.offset + step * i as i64;
+    if weights.iter().enumerate().all(regular) {
+        let index = Index::var(0).times(step).plus(first.offset);
+        return from(
+            first.buffer,
+            &index::print(&index, &[Variable::new("segment", weights.len())]).text,
+        );
+    }
+    choose(
+        weights.len(),
+        &|i| from(weights[i].buffer, &index::constant(weights[i].offset).text),
+        &|i| format!("segment == {i}"),
+    )
+}
+
+/// The value of the first of `count` cases whose test holds; the last needs none.
+pub fn choose(count: usize, value: &dyn Fn(usize) -> String, test: &dyn Fn(usize) -> String) -> String {
+    let last = count - 1;
+    let cases: String = (0..last).map(|i| format!("{} ? {} : ", test(i), value(i))).collect();
+    format!("{cases}{}", value(last))
 }
 
 /// The row within the tile that a thread reads or puts in round `i`.

@@ -17,6 +17,10 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use tile::{DEPTH, Tile};
 
+/// Variables that are in scope where buffers are read or written.
+const NAMES: &str = "thread tile strip segment rows first_row first_copy last_copy copies sum line half total shared i \
+    slice copy column kk operand_next weight_next tiles weights";
+
 /// Most blocks of a launch; each then takes several tiles.
 const LIMIT: u64 = 1 << 24;
 
@@ -25,6 +29,7 @@ const LIMIT: u64 = 1 << 24;
 struct Tiled {
     comment: String,
     threads: usize,
+    resident: usize,
     name: String,
     parameters: String,
     depth: usize,
@@ -32,7 +37,7 @@ struct Tiled {
     weight_pitch: usize,
     tile_copies: usize,
     tile_rows: usize,
-    tile_items: usize,
+    copies_at_once: usize,
     last_copy: usize,
     columns: usize,
     copies: &'static str,
@@ -60,15 +65,17 @@ impl View for Tiled {
     const TEMPLATE: &'static str = "product.cu";
 }
 
+/// What buffers may not be called: the kernel has variables of these names.
+pub fn own_names() -> impl Iterator<Item = &'static str> {
+    NAMES.split_whitespace()
+}
+
 /// Prints a product.
 pub fn emit(context: &Context, launch: &Launch, product: &Product) -> Emission {
     let tile = Tile::choose(product);
     let mut names = context.names(launch);
-    names.reserve(
-        "thread tile strip segment rows first_row first_copy last_copy copies sum line half fetch total shared"
-            .split(' '),
-    );
-    names.reserve("i j x w slice step copy column kk operand_next weight_next tiles".split(' '));
+    names.reserve(own_names());
+    names.reserve(["j", "x", "w", "quad", "step"]);
     let view = view(context, launch, product, tile, &names);
     Emission {
         text: render(&view),
@@ -84,6 +91,7 @@ fn view(context: &Context, launch: &Launch, product: &Product, tile: Tile, names
     Tiled {
         comment: opening_comment(launch, &how(product, tile)),
         threads: tile.threads(),
+        resident: tile.resident(),
         name: launch.name.clone(),
         parameters: parameter_list(&parameters),
         depth: DEPTH,
@@ -92,7 +100,7 @@ fn view(context: &Context, launch: &Launch, product: &Product, tile: Tile, names
         weight_pitch: tile.rows + 4,
         tile_copies: tile.copies,
         tile_rows: tile.rows,
-        tile_items: tile.copies * tile.rows,
+        copies_at_once: tile.copies_at_once(),
         last_copy: tile.copies - 1,
         columns: tile.columns(),
         copies: copies(product.scope),
@@ -107,13 +115,13 @@ fn view(context: &Context, launch: &Launch, product: &Product, tile: Tile, names
         copy_spacing: tile.copies / (tile.copies_each / 4),
         row_spacing: tile.rows / (tile.rows_each / 4),
         slices: product.operands.iter().map(|o| o.extent.div_ceil(DEPTH)).sum(),
-        fetch: indented(&fetch::print(context, product, tile, names), 3),
+        fetch: indented(&fetch::print(context, product, tile, names), 4),
         operand_k: format!("thread % {DEPTH}"),
         operand_copy: fetch::spread(tile, DEPTH),
         weight_k: fetch::weight_k(tile, along_k),
         weight_row: fetch::weight_row(tile, along_k),
         and_row_exists: and_row_exists(product, tile),
-        finish: indented(&finish(context, product, names), 4),
+        finish: indented(&finish(context, product, names), 3),
     }
 }
 
@@ -148,11 +156,8 @@ fn segment_lines(product: &Product, tile: Tile) -> Vec<String> {
     for segment in &product.segments {
         starts.push(starts[starts.len() - 1] + tile.strips(segment.rows));
     }
-    let last = product.segments.len() - 1;
-    let choose = |value: &dyn Fn(usize) -> String, test: &dyn Fn(usize) -> String| {
-        let cases: String = (0..last).map(|i| format!("{} ? {} : ", test(i), value(i))).collect();
-        format!("{cases}{}", value(last))
-    };
+    let count = product.segments.len();
+    let choose = |value: &dyn Fn(usize) -> String, test: &dyn Fn(usize) -> String| fetch::choose(count, value, test);
     let by_strip = |i: usize| format!("strip < {}", starts[i + 1]);
     let by_segment = |i: usize| format!("segment == {i}");
     let mut lines = vec![format!("const int strip = (int)({strip});")];

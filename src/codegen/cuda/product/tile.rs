@@ -2,8 +2,14 @@
 
 use rnnc_runtime::plan::{Product, Scope};
 
-/// Elements of k in a slice.
-pub const DEPTH: usize = 16;
+/// Elements of k in a slice: few, so that those on their way leave registers for further blocks on a multiprocessor.
+pub const DEPTH: usize = 8;
+
+/// Registers of a multiprocessor.
+const REGISTERS: usize = 1 << 16;
+
+/// Registers that a thread may have. The assembler, left to itself, stays below what the largest tile needs by spilling.
+const REGISTERS_EACH: usize = 168;
 
 /// A tile: so many copies (frames of sequences) by so many rows. Each thread sums a block of it, in quads of neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +55,11 @@ impl Tile {
         self.columns() * (self.copies / self.copies_each)
     }
 
+    /// Blocks for which a multiprocessor shall have registers.
+    pub fn resident(self) -> usize {
+        REGISTERS / REGISTERS_EACH / self.threads()
+    }
+
     /// Elements of the operand that a thread reads in a slice.
     pub fn operand_each(self) -> usize {
         self.copies * DEPTH / self.threads()
@@ -57,6 +68,11 @@ impl Tile {
     /// Elements of the weights that a thread reads in a slice.
     pub fn weight_each(self) -> usize {
         self.rows * DEPTH / self.threads()
+    }
+
+    /// Copies that the threads finish side by side, each its own row.
+    pub fn copies_at_once(self) -> usize {
+        self.threads() / self.rows
     }
 
     /// Tiles for a segment of so many rows.
@@ -82,6 +98,7 @@ mod tests {
             );
             assert_eq!(tile.operand_each() * tile.threads(), tile.copies * DEPTH);
             assert_eq!(tile.weight_each() * tile.threads(), tile.rows * DEPTH);
+            assert_eq!(tile.copies_at_once() * tile.rows, tile.threads());
             assert_eq!(tile.threads() % 32, 0);
             assert_eq!((tile.copies_each % 4, tile.rows_each % 4), (0, 0));
         }
