@@ -183,7 +183,9 @@ fn another_plans_manifest_and_an_absent_kernel_are_errors() {
 fn kernels_may_be_in_several_modules() {
     let plan = taps(3);
     let module = |ptx: &str, kernels: &[&str]| {
-        let line = |k: &&str| format!("ptxas info    : Compiling entry function '{k}' for 'sm_90'\n");
+        let line = |k: &&str| {
+            format!("ptxas info    : Compiling entry function '{k}' for 'sm_90'\nptxas info    : Used 8 registers\n")
+        };
         Compiled::new(ptx.to_owned(), vec![], &kernels.iter().map(line).collect::<String>())
     };
     let refused = |modules: &[&Compiled]| {
