@@ -15,3 +15,4 @@ pub mod ptx;
 
 pub use gpu::{Arg, Gpu, LoadError, Module};
 pub use machine::{Device, Launch, Report};
+pub mod report;
