@@ -2,6 +2,7 @@
 //! the parameters. It knows its bytes and which of them somebody wrote.
 
 use super::order::shadow::Shadow;
+use super::wide;
 
 /// Which bytes were written: a bit a byte.
 #[derive(Clone, Debug, Default)]
@@ -154,18 +155,45 @@ impl Area {
         self.valid.set_aligned(at, bytes, valid);
     }
 
-    /// Reads 32 words of four bytes that lie `stride` bytes apart.
+    /// Reads a row of elements of 1, 2, 4 or 8 bytes that lie `stride` bytes apart, a lane each.
     #[inline]
-    pub fn words(&self, at: usize, stride: usize, out: &mut [u64; 32]) -> u32 {
-        let bytes = &self.data[at..at + 31 * stride + 4];
-        let mut valid = 0;
-        for (lane, value) in out.iter_mut().enumerate() {
-            let mut raw = [0; 4];
-            raw.copy_from_slice(&bytes[lane * stride..lane * stride + 4]);
-            *value = u64::from(u32::from_le_bytes(raw));
-            valid |= u32::from(self.valid.aligned(at + lane * stride, 4)) << lane;
+    pub fn row(&self, at: usize, stride: usize, bytes: u32, out: &mut [u64; 32]) {
+        match bytes {
+            4 if stride == 4 => wide::gather_words(&self.data[at..at + 128], out),
+            1 => row_of::<1>(&self.data[at..], stride, out),
+            2 => row_of::<2>(&self.data[at..], stride, out),
+            4 => row_of::<4>(&self.data[at..], stride, out),
+            _ => row_of::<8>(&self.data[at..], stride, out),
         }
-        valid
+    }
+
+    /// Which of 32 elements were written.
+    pub fn valid_row(&self, at: usize, stride: usize, bytes: u32) -> u32 {
+        (0..32).fold(0, |lanes, lane| {
+            lanes | u32::from(self.valid.aligned(at + lane * stride, bytes)) << lane
+        })
+    }
+
+    /// Writes a row of elements that lie `stride` bytes apart, a lane each; validity is left to the caller.
+    #[inline]
+    pub fn put_row(&mut self, at: usize, stride: usize, bytes: u32, values: &[u64; 32]) {
+        match bytes {
+            4 if stride == 4 => wide::scatter_words(&mut self.data[at..at + 128], values),
+            1 => put_row_of::<1>(&mut self.data[at..], stride, values),
+            2 => put_row_of::<2>(&mut self.data[at..], stride, values),
+            4 => put_row_of::<4>(&mut self.data[at..], stride, values),
+            _ => put_row_of::<8>(&mut self.data[at..], stride, values),
+        }
+    }
+
+    /// Marks bytes as written, or not.
+    pub fn set_valid(&mut self, at: usize, bytes: usize, valid: bool) {
+        self.valid.set(at, bytes, valid);
+    }
+
+    /// Marks one aligned element as written, or not.
+    pub fn set_valid_element(&mut self, at: usize, bytes: u32, valid: bool) {
+        self.valid.set_aligned(at, bytes, valid);
     }
 
     /// Whether the bytes were all written.
@@ -202,5 +230,23 @@ impl Area {
         for (i, (byte, valid)) in image.iter().enumerate() {
             self.put(at + i, 1, u64::from(*byte), *valid);
         }
+    }
+}
+
+#[inline]
+fn row_of<const BYTES: usize>(data: &[u8], stride: usize, out: &mut [u64; 32]) {
+    let data = &data[..31 * stride + BYTES];
+    for (lane, value) in out.iter_mut().enumerate() {
+        let mut raw = [0; 8];
+        raw[..BYTES].copy_from_slice(&data[lane * stride..lane * stride + BYTES]);
+        *value = u64::from_le_bytes(raw);
+    }
+}
+
+#[inline]
+fn put_row_of<const BYTES: usize>(data: &mut [u8], stride: usize, values: &[u64; 32]) {
+    let data = &mut data[..31 * stride + BYTES];
+    for (lane, value) in values.iter().enumerate() {
+        data[lane * stride..lane * stride + BYTES].copy_from_slice(&value.to_le_bytes()[..BYTES]);
     }
 }

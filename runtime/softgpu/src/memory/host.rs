@@ -7,6 +7,7 @@ use super::launch::Shape;
 use super::order::Causality;
 use super::place::wrong;
 use super::random::Random;
+use super::stale::Older;
 use super::{GLOBAL_BASE, Memory, SLOT};
 use crate::fault::Kind;
 use crate::ptx::ast::Space;
@@ -27,6 +28,7 @@ impl Memory {
             shape: Shape::default(),
             order: Causality::default(),
             agents: Agents::default(),
+            older: Older::default(),
             blocks: Vec::new(),
         }
     }

@@ -12,6 +12,7 @@ use super::order::shadow::{Clash, Shadow};
 use super::order::site::What;
 use super::order::track::Entry;
 use super::order::view::{AGENT, AT_MBARRIER, BULK_READ};
+use super::stale::Older;
 use crate::fault::Kind;
 
 /// The shape of a launch.
@@ -50,6 +51,7 @@ impl Memory {
         self.shape = launch.clone();
         self.order.begin(launch);
         self.agents = Agents::default();
+        self.older = Older::default();
         self.areas.iter_mut().for_each(|area| area.shadow = Shadow::default());
         self.blocks = std::iter::repeat_with(|| None).take(launch.blocks as usize).collect();
         let params = Area::holding("parameters".into(), Sort::Param, 0, launch.params.clone(), true);
@@ -91,6 +93,7 @@ impl Memory {
         self.end_agents(block);
         let result = self.still_needed(block, shared);
         self.order.forget(shared as u32);
+        self.older.forget(shared as u32);
         self.order.end_block(block);
         self.areas[shared].shadow = Shadow::default();
         self.spare.extend([shared, local]);

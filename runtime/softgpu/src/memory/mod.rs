@@ -16,8 +16,10 @@ mod order;
 pub(crate) mod place;
 pub mod random;
 mod run;
+mod stale;
 mod sync;
 mod transfer;
+mod wide;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ use area::Area;
 use launch::Block;
 use order::Causality;
 use random::Random;
+use stale::Older;
 
 /// Where device memory begins.
 const GLOBAL_BASE: u64 = 0x1_0000_0000;
@@ -52,6 +55,7 @@ pub struct Memory {
     shape: Shape,
     order: Causality,
     agents: Agents,
+    older: Older,
     /// The blocks of the launch that run.
     blocks: Vec<Option<Block>>,
 }

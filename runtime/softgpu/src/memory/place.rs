@@ -2,6 +2,7 @@
 
 use super::access::{Access, LOCAL_BASE, Lanes, SHARED_BASE, SHARED_WINDOW, Wrong};
 use super::area::{Area, Sort};
+use super::wide;
 use super::{GLOBAL_BASE, Memory, SLOT};
 use crate::fault::Kind;
 use crate::ptx::ast::Space;
@@ -33,9 +34,7 @@ impl Group {
     #[inline]
     pub fn pattern(&self, span: u32) -> Pattern {
         let first = self.offsets[self.lanes.trailing_zeros() as usize];
-        if self.lanes == u32::MAX
-            && (0..32u32).all(|lane| self.offsets[lane as usize] == first.wrapping_add(lane * span))
-        {
+        if self.lanes == u32::MAX && wide::consecutive(&self.offsets, span) {
             Pattern::Consecutive
         } else if each(self.lanes).all(|lane| self.offsets[lane] == first) {
             Pattern::Broadcast
@@ -72,25 +71,32 @@ impl Memory {
         let first = left.trailing_zeros();
         let span = a.bytes * a.elements;
         let (area, origin) = self.home(a, first)?;
-        let len = self.areas[area].len() as u64;
+        let local = self.areas[area].sort == Sort::Local;
+        // A local address counts from the thread's own bytes; where those lie in the area is added below.
+        let len = if local {
+            u64::from(self.shape.local)
+        } else {
+            self.areas[area].len() as u64
+        };
         let mut offsets = [0u32; 32];
-        let mut lanes = 0;
-        for (lane, address) in a.addresses.iter().enumerate() {
-            let offset = address.wrapping_sub(origin);
-            offsets[lane] = offset as u32;
-            let inside = offset < len && len - offset >= u64::from(span);
-            lanes |= u32::from(inside) << lane;
-        }
-        if self.areas[area].sort == Sort::Local {
-            lanes &= 1 << first;
-        }
-        lanes &= *left;
+        let Some(most) = len.checked_sub(u64::from(span)) else {
+            return Err(self.outside(a, first, area, origin));
+        };
+        let (inside, bits) = wide::offsets(a.addresses, origin, most, &mut offsets);
+        let lanes = inside & *left;
         if lanes & 1 << first == 0 {
             return Err(self.outside(a, first, area, origin));
         }
-        let low = each(lanes).fold(0, |bits, lane| bits | offsets[lane]);
-        if low & (align - 1) != 0 {
+        if bits & (align - 1) != 0 && each(lanes).any(|lane| offsets[lane] & (align - 1) != 0) {
             return Err(self.misaligned(a, lanes, &offsets, area, align));
+        }
+        if local {
+            let stride = self.local_stride() as u32;
+            let place = |lane: usize| (a.warp.warp * 32 + lane as u32) * stride;
+            offsets
+                .iter_mut()
+                .enumerate()
+                .for_each(|(lane, offset)| *offset = offset.wrapping_add(place(lane)));
         }
         *left &= !lanes;
         Ok(Group { area, lanes, offsets })
@@ -101,8 +107,8 @@ impl Memory {
         let address = a.addresses[lane as usize];
         match a.space {
             Space::Shared => self.shared_home(a, lane, address, 0),
-            Space::Local => self.local_home(a, lane, address, 0),
-            Space::Generic if address >= LOCAL_BASE => self.local_home(a, lane, address - LOCAL_BASE, LOCAL_BASE),
+            Space::Local => self.local_home(a, lane, 0),
+            Space::Generic if address >= LOCAL_BASE => self.local_home(a, lane, LOCAL_BASE),
             Space::Generic if address >= SHARED_BASE => self.shared_home(a, lane, address - SHARED_BASE, SHARED_BASE),
             Space::Param => Ok((self.params, 0)),
             Space::Global | Space::Const | Space::Generic => self.global_home(address).map_err(|m| m.by(a, lane)),
@@ -141,19 +147,11 @@ impl Memory {
         }
     }
 
-    fn local_home(&self, a: &Access, lane: u32, address: u64, base: u64) -> Result<(usize, u64), Wrong> {
-        let bytes = u64::from(self.shape.local);
-        let span = u64::from(a.bytes * a.elements);
-        if address.checked_add(span).is_none_or(|end| end > bytes) {
-            let text =
-                format!("local address {address}, {span} bytes, of a thread that has {bytes} bytes of local memory");
-            return Err(wrong(Kind::OutOfBounds, text).by(a, lane));
+    fn local_home(&self, a: &Access, lane: u32, base: u64) -> Result<(usize, u64), Wrong> {
+        match self.blocks.get(a.warp.block as usize).and_then(Option::as_ref) {
+            Some(resident) => Ok((resident.local, base)),
+            None => Err(wrong(Kind::OutOfBounds, format!("block {} does not run", a.warp.block)).by(a, lane)),
         }
-        let thread = u64::from(a.warp.warp * 32 + lane);
-        let Some(resident) = self.blocks.get(a.warp.block as usize).and_then(Option::as_ref) else {
-            return Err(wrong(Kind::OutOfBounds, format!("block {} does not run", a.warp.block)).by(a, lane));
-        };
-        Ok((resident.local, base.wrapping_sub(thread * self.local_stride())))
     }
 
     /// Bytes from the local memory of a thread to that of the next.
@@ -195,7 +193,13 @@ impl Memory {
     fn outside(&self, a: &Access, lane: u32, area: usize, origin: u64) -> Wrong {
         let address = a.addresses[lane as usize];
         let offset = address.wrapping_sub(origin) as i64;
-        let (len, span) = (self.areas[area].len() as i64, i64::from(a.bytes * a.elements));
+        let local = self.areas[area].sort == Sort::Local;
+        let len = if local {
+            i64::from(self.shape.local)
+        } else {
+            self.areas[area].len() as i64
+        };
+        let span = i64::from(a.bytes * a.elements);
         let name = &self.areas[area].name;
         let text = if offset < 0 {
             format!("{span} bytes at {address:#x}, {} bytes before {name} begins", -offset)

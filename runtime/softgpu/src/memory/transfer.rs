@@ -35,6 +35,7 @@ impl Memory {
             let pattern = group.pattern(a.bytes * a.elements);
             result = result.and(self.order_read(a, &group, pattern));
             self.load_group(a, &group, pattern, out, valid);
+            self.read_older(a, &group, out);
         }
         result
     }
@@ -42,20 +43,27 @@ impl Memory {
     fn load_group(&self, a: &Access, group: &Group, pattern: Pattern, out: &mut [Lanes<u64>], valid: &mut [u32]) {
         let (bytes, rows) = rows(a);
         let area = &self.areas[group.area];
+        let (first, stride) = (group.lanes.trailing_zeros() as usize, (bytes * rows) as usize);
+        let from = group.offsets[first] as usize;
+        let whole = pattern == Pattern::Consecutive && area.is_valid(from, 32 * stride);
         for row in 0..rows as usize {
             let step = row as u32 * bytes;
+            let at = from + step as usize;
             match pattern {
-                Pattern::Consecutive if bytes == 4 => {
-                    let stride = (bytes * rows) as usize;
-                    valid[row] |= area.words((group.offsets[0] + step) as usize, stride, &mut out[row]);
+                Pattern::Consecutive => {
+                    area.row(at, stride, bytes, &mut out[row]);
+                    valid[row] = if whole {
+                        u32::MAX
+                    } else {
+                        area.valid_row(at, stride, bytes)
+                    };
                 }
                 Pattern::Broadcast => {
-                    let lane = group.lanes.trailing_zeros() as usize;
-                    let (value, good) = area.get((group.offsets[lane] + step) as usize, bytes);
-                    each(group.lanes).for_each(|lane| out[row][lane] = value);
+                    let (value, good) = area.get(at, bytes);
+                    spread(&mut out[row], group.lanes, value);
                     valid[row] |= if good { group.lanes } else { 0 };
                 }
-                _ => each(group.lanes).for_each(|lane| {
+                Pattern::Scattered => each(group.lanes).for_each(|lane| {
                     let (value, good) = area.get((group.offsets[lane] + step) as usize, bytes);
                     out[row][lane] = value;
                     valid[row] |= u32::from(good) << lane;
@@ -70,7 +78,6 @@ impl Memory {
     /// What is wrong with it.
     pub fn store(&mut self, a: &Access, values: &[Lanes<u64>], valid: &[u32]) -> Result<(), Wrong> {
         let mut left = a.lanes;
-        let (bytes, rows) = rows(a);
         let mut result = Ok(());
         while left != 0 {
             let group = self.group(a, &mut left)?;
@@ -80,16 +87,35 @@ impl Memory {
             if twice && result.is_ok() {
                 result = self.one_winner(a, &group, values);
             }
-            let area = &mut self.areas[group.area];
-            for row in 0..rows as usize {
-                for lane in each(group.lanes) {
-                    let at = group.offsets[lane] + row as u32 * bytes;
-                    area.put(at as usize, bytes, values[row][lane], valid[row] & 1 << lane != 0);
-                }
-            }
+            self.keep_older(a, &group);
+            self.store_group(a, &group, pattern, values, valid);
             self.strong_writes(a, &group, false);
         }
         result
+    }
+
+    fn store_group(&mut self, a: &Access, group: &Group, pattern: Pattern, values: &[Lanes<u64>], valid: &[u32]) {
+        let (bytes, rows) = rows(a);
+        let area = &mut self.areas[group.area];
+        let (from, stride) = (group.offsets[0] as usize, (bytes * rows) as usize);
+        let whole = pattern == Pattern::Consecutive && valid[..rows as usize].iter().all(|lanes| *lanes == u32::MAX);
+        if whole {
+            area.set_valid(from, 32 * stride, true);
+        }
+        for row in 0..rows as usize {
+            let step = row as u32 * bytes;
+            if pattern == Pattern::Consecutive {
+                area.put_row(from + step as usize, stride, bytes, &values[row]);
+            }
+            for lane in each(if whole { 0 } else { group.lanes }) {
+                let (at, good) = ((group.offsets[lane] + step) as usize, valid[row] & 1 << lane != 0);
+                if pattern == Pattern::Consecutive {
+                    area.set_valid_element(at, bytes, good);
+                } else {
+                    area.put(at, bytes, values[row][lane], good);
+                }
+            }
+        }
     }
 
     /// Lanes of one store that meet must write the same.
@@ -144,7 +170,7 @@ impl Memory {
     }
 
     /// Whether accesses of an area are ordered: no two threads share the others.
-    fn is_shared(&self, area: usize) -> bool {
+    pub(crate) fn is_shared(&self, area: usize) -> bool {
         matches!(self.areas[area].sort, Sort::Global | Sort::Shared { .. })
     }
 
@@ -215,6 +241,7 @@ impl Memory {
             result = result.and(shadow.check_write(&visit, run));
             shadow.write(&visit, run);
         }
+        self.drop_older(a, alone);
         self.strong_reads(a, alone);
         self.strong_writes(a, alone, true);
         result.map_err(|clash| self.race(a, alone.area, site, clash))
@@ -271,5 +298,14 @@ fn visit<'a>(order: &'a super::order::Causality, a: &Access, site: u32) -> Visit
         site,
         stamp: order.tick,
         mark: clock.first,
+    }
+}
+
+/// Gives lanes one value.
+fn spread(out: &mut Lanes<u64>, lanes: u32, value: u64) {
+    if lanes == u32::MAX {
+        out.fill(value);
+    } else {
+        each(lanes).for_each(|lane| out[lane] = value);
     }
 }

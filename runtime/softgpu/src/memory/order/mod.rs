@@ -189,6 +189,11 @@ impl Causality {
         }
     }
 
+    /// Whether a location carries a release.
+    pub fn carries(&self, place: (u32, u32)) -> bool {
+        self.messages.contains_key(&place)
+    }
+
     /// What a write of a lane releases, and to whom.
     pub fn told(&mut self, warp: Warp, lane: u32, order: Order, scope: Scope) -> Vec<(Scope, View)> {
         if matches!(order, Order::Release | Order::AcquireRelease) {

@@ -2,6 +2,7 @@
 //! is checked against it and recorded in it, run by run; the common case is a compare or two a cell.
 
 use super::super::access::Order;
+use super::super::wide::{self, Known};
 use super::clock::Clock;
 use super::site::{Site, Sites};
 use super::track::{Entry, Sets, Track};
@@ -157,17 +158,19 @@ impl Visit<'_> {
     fn all_known(&self, track: &Track, s: &Stretch) -> bool {
         let stamps = &track.stamp[s.first..s.first + s.cells];
         let whos = &track.who[s.first..s.first + s.cells];
-        let (grid, block, warp) = self.clock.known;
-        let ((block_first, block_size), me) = (self.clock.block, self.clock.first);
-        let mut good = true;
-        for (i, (&stamp, &who)) in stamps.iter().zip(whos).enumerate() {
-            let mine = me + s.lane + (i as u32 >> s.lane_shift);
-            let own = (who == mine) & (s.lanes == 0);
-            let of_block = (who.wrapping_sub(block_first) < block_size) & (stamp < block);
-            let of_warp = (who.wrapping_sub(me) < 32) & (stamp < warp);
-            good &= (who < AGENT) & ((stamp < grid) | own | of_block | of_warp);
-        }
-        good
+        let own = if s.lanes == 0 { self.clock.first + s.lane } else { AGENT };
+        let (ticks, block, warp) = (self.clock.known, self.clock.block, self.clock.first);
+        wide::all_known(
+            stamps,
+            whos,
+            &Known {
+                ticks,
+                block,
+                warp,
+                own,
+                shift: s.lane_shift,
+            },
+        )
     }
 }
 
@@ -321,10 +324,7 @@ fn record(track: &mut Track, v: &Visit, s: &Stretch) {
     let cells = s.first..s.first + s.cells;
     track.stamp[cells.clone()].fill(v.stamp);
     track.site[cells.clone()].fill(v.site);
-    let first = v.mark + s.lane;
-    for (i, who) in track.who[cells].iter_mut().enumerate() {
-        *who = first + (i as u32 >> s.lane_shift);
-    }
+    wide::number(&mut track.who[cells], v.mark + s.lane, s.lane_shift);
 }
 
 impl Shadow {

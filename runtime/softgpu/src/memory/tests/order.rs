@@ -365,3 +365,57 @@ fn a_named_barrier_orders_only_those_at_it() {
     s.put((0, 40), S(1), PLAIN, 1).unwrap();
     assert_eq!(s.get((0, 0), S(1), PLAIN), Err(Kind::SharedRace), "warp 0 never waited");
 }
+
+/// What a thread may read of a word that another wrote last, over many seeds; `learn` may order it first.
+fn readings(elements: u32, ordered: bool) -> Vec<Vec<u64>> {
+    let reading = |seed| {
+        let mut s = Scene::new(2, 1);
+        s.memory.random = random::Random::new(seed);
+        let addresses = [s.x; 32];
+        let store = Access {
+            elements,
+            ..s.request((0, 0), &addresses, (Relaxed, Gpu), 4)
+        };
+        s.memory
+            .store(
+                &store,
+                &[[7; 32]; 2][..elements as usize],
+                &[ALL; 2][..elements as usize],
+            )
+            .unwrap();
+        if ordered {
+            s.put((0, 0), FLAG, (Release, Gpu), 1).unwrap();
+            s.get((1, 0), FLAG, (Acquire, Gpu)).unwrap();
+        }
+        let load = Access {
+            elements,
+            ..s.request((1, 0), &addresses, (Relaxed, Gpu), 4)
+        };
+        let (mut out, mut valid) = ([[0; 32]; 2], [0; 2]);
+        let rows = elements as usize;
+        s.memory.load(&load, &mut out[..rows], &mut valid[..rows]).unwrap();
+        (0..rows).map(|row| out[row][0]).collect::<Vec<_>>()
+    };
+    let all: std::collections::BTreeSet<Vec<u64>> = (0..64).map(reading).collect();
+    all.into_iter().collect()
+}
+
+#[test]
+fn a_relaxed_read_may_be_old_and_a_vector_may_tear() {
+    assert_eq!(readings(1, false), [[0], [7]]);
+    assert_eq!(readings(1, true), [[7]]);
+    assert_eq!(readings(2, false), [[0, 0], [0, 7], [7, 0], [7, 7]]);
+    assert_eq!(readings(2, true), [[7, 7]]);
+}
+
+#[test]
+fn who_has_seen_a_value_never_sees_an_older_one() {
+    for seed in 0..64 {
+        let mut s = Scene::new(2, 1);
+        s.memory.random = random::Random::new(seed);
+        s.put((0, 0), DATA, (Relaxed, Gpu), 7).unwrap();
+        let values: Vec<u64> = (0..20).map(|_| s.get((1, 0), DATA, (Relaxed, Gpu)).unwrap()).collect();
+        assert!(values.is_sorted(), "{values:?}");
+        assert_eq!(values.last(), Some(&7));
+    }
+}
