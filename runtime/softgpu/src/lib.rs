@@ -12,7 +12,7 @@ pub mod memory;
 pub mod ops;
 pub mod program;
 pub mod ptx;
+pub mod report;
 
 pub use gpu::{Arg, Gpu, LoadError, Module};
 pub use machine::{Device, Launch, Report};
-pub mod report;

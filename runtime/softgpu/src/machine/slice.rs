@@ -151,6 +151,10 @@ impl Machine<'_> {
                 self.memory.fence(warp.id, mask, *order, *scope);
                 Ok(Flow::Next)
             }
+            Action::MbarrierInitFence => {
+                self.memory.fence_mbarrier_init(warp.id, mask);
+                Ok(Flow::Next)
+            }
             Action::ProxyFence => {
                 self.memory.proxy_fence(warp.id, mask);
                 Ok(Flow::Next)

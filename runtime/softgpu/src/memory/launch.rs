@@ -90,7 +90,7 @@ impl Memory {
         let Some(Block { shared, local, .. }) = self.blocks[block as usize].take() else {
             return Ok(());
         };
-        self.end_agents(block);
+        self.end_agents(block, shared);
         let result = self.still_needed(block, shared);
         self.order.forget(shared as u32);
         self.older.forget(shared as u32);

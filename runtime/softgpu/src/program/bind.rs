@@ -214,9 +214,12 @@ impl Decoder<'_> {
     /// The registers of a source, element by element; `bits` each.
     pub fn sources(&mut self, operand: &Operand, ty: Type) -> Outcome<Vec<Target>> {
         let parts = parts_of(operand);
-        let slot = slot_of(ty);
+        let narrow = slot_of(ty);
         let mut targets = Vec::new();
         for part in parts {
+            // A narrow store may take the low bits of a wider register.
+            let wide = narrow.file == File::Word && self.register(part).is_some_and(|r| r.file == File::Double);
+            let slot = if wide { slot_of(Type::B64) } else { narrow };
             let register = self.source(part, slot)?;
             let bits = slot.bits.into();
             targets.push(Target {

@@ -196,6 +196,8 @@ pub enum Action {
     Fence(Order, Scope),
     /// `fence.proxy.async`.
     ProxyFence,
+    /// `fence.mbarrier_init`.
+    MbarrierInitFence,
     /// `mma.sync`.
     Mma(Box<Matrices>),
     /// `ldmatrix`, `stmatrix`.

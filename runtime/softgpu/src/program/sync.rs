@@ -272,14 +272,19 @@ impl Decoder<'_> {
             ("acquire", Order::Acquire),
             ("release", Order::Release),
         ];
-        // `fence.mbarrier_init.release.cluster` and `.sync_restrict::` are fences of their order and scope.
-        op.flag("mbarrier_init");
+        let of_init = op.flag("mbarrier_init");
+        // `.sync_restrict::` is a fence of its order and scope.
         op.find(|word| word.starts_with("sync_restrict").then_some(()));
         let order = op.one_of(&orders).unwrap_or(Order::AcquireRelease);
         let Some(scope) = old.or_else(|| modifiers::scope(op)) else {
             return self.fail(format!("{} has no scope", op.text()));
         };
-        self.emit(Action::Fence(order, scope), Args::default());
+        let fence = if of_init {
+            Action::MbarrierInitFence
+        } else {
+            Action::Fence(order, scope)
+        };
+        self.emit(fence, Args::default());
         Ok(())
     }
 

@@ -3,6 +3,8 @@
 // @run no_barrier grid=1 block=64 args=zeros:64 fault=shared-race earlier
 extern "C" __global__ void no_barrier(unsigned* x) {
   __shared__ unsigned s[64];
+  s[threadIdx.x] = 0;
+  __syncthreads();
   s[threadIdx.x] = threadIdx.x;
   x[threadIdx.x] = s[63 - threadIdx.x] + 1;
 }

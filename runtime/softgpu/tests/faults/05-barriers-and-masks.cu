@@ -14,10 +14,11 @@ extern "C" __global__ void two_barriers_crossed(unsigned* x) {
   x[threadIdx.x] = 1;
 }
 
-// @run shuffle_of_absent_lanes grid=1 block=32 args=zeros:32 fault=warp-mask|deadlock
+// @run shuffle_of_absent_lanes grid=1 block=32 args=zeros:32 fault=warp-mask|deadlock|barrier-divergence
 extern "C" __global__ void shuffle_of_absent_lanes(unsigned* x) {
   unsigned v = threadIdx.x;
   if (threadIdx.x < 16) v = __shfl_xor_sync(0xffffffffu, v, 1);
+  else asm volatile("bar.sync 0;" ::: "memory");
   x[threadIdx.x] = v;
 }
 

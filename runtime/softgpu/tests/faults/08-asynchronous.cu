@@ -54,6 +54,8 @@ extern "C" __global__ void copy_not_waited_for(const unsigned* x, unsigned* out)
 // @run waited_for_by_another grid=1 block=64 args=iota:256,zeros:64 fault=async-race earlier
 extern "C" __global__ void waited_for_by_another(const unsigned* x, unsigned* out) {
   __shared__ __align__(16) unsigned s[256];
+  s[4 * threadIdx.x] = 0;
+  __syncthreads();
   copy16(s + 4 * threadIdx.x, x + 4 * threadIdx.x);
   asm volatile("cp.async.wait_all;" ::: "memory");
   out[threadIdx.x] = s[4 * (63 - threadIdx.x)] + 1;

@@ -9,7 +9,7 @@ __device__ void wait(const unsigned* flag) {
 }
 
 // Each waits for the block of the number below.
-// @run by_block_index grid=300 block=32 shared=200000 args=zeros:300,zeros:300 fault=deadlock|budget some
+// @run by_block_index grid=150 block=32 shared=200000 args=zeros:150,zeros:150 fault=deadlock|budget some
 extern "C" __global__ void by_block_index(unsigned* flags, unsigned* x) {
   if (threadIdx.x != 0) return;
   if (blockIdx.x > 0) {
@@ -20,16 +20,16 @@ extern "C" __global__ void by_block_index(unsigned* flags, unsigned* x) {
 }
 
 // All wait for the last block, which may never get a place.
-// @run for_the_last grid=300 block=32 shared=200000 args=zeros:1,zeros:300 fault=deadlock|budget some
+// @run for_the_last grid=150 block=32 shared=200000 args=zeros:1,zeros:150 fault=deadlock|budget some
 extern "C" __global__ void for_the_last(unsigned* flag, unsigned* x) {
   if (threadIdx.x != 0) return;
-  if (blockIdx.x == 299) tell(flag);
+  if (blockIdx.x == 149) tell(flag);
   else wait(flag);
   x[blockIdx.x] = 1;
 }
 
 // Near miss: each takes a ticket, and waits for the ticket below, whose block runs.
-// @run by_ticket grid=300 block=32 shared=200000 args=zeros:1,zeros:300,zeros:300
+// @run by_ticket budget=10000000 grid=150 block=32 shared=200000 args=zeros:1,zeros:150,zeros:150
 extern "C" __global__ void by_ticket(unsigned* tickets, unsigned* flags, unsigned* x) {
   if (threadIdx.x != 0) return;
   unsigned ticket = atomicAdd(tickets, 1);

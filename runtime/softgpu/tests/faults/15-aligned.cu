@@ -29,6 +29,7 @@ extern "C" __global__ void half_a_matrix(unsigned* x) {
 // @run half_a_warp_at_the_cluster grid=2 block=32 args=zeros:64 fault=unaligned|deadlock|barrier-divergence
 extern "C" __global__ void __cluster_dims__(2, 1, 1) half_a_warp_at_the_cluster(unsigned* x) {
   if (threadIdx.x < 16) asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+  else asm volatile("bar.sync 0;" ::: "memory");
   x[blockIdx.x * 32 + threadIdx.x] = 1;
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
 
+mod faults;
 mod fuzz;
 mod host;
 mod nvrtc;

@@ -93,8 +93,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Ends the operations of a block that is done, as far as that is allowed.
-    pub(crate) fn end_agents(&mut self, block: u32) {
+    /// Ends the operations of a block that is done; those that would still touch its shared memory are dropped.
+    pub(crate) fn end_agents(&mut self, block: u32, shared: usize) {
         let mine: Vec<u64> = self
             .agents
             .running
@@ -114,6 +114,13 @@ impl Memory {
             }
         }
         self.agents.queues.retain(|warp, _| warp.block != block);
+        let touches = |o: &Operation| {
+            o.sources
+                .iter()
+                .chain(&o.destinations)
+                .any(|piece| piece.area == shared)
+        };
+        self.agents.running.retain(|_, operation| !touches(operation));
     }
 }
 
