@@ -6,7 +6,7 @@ use crate::memory::{Memory, Wrong};
 use crate::program::{self, Param, Program, ProgramError};
 use crate::ptx::{self, ParseError};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Why a module cannot be loaded.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -17,6 +17,14 @@ pub enum LoadError {
     /// It holds something that the machine does not know.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// It is for other devices.
+    #[error("the module is for {target}, which a device of compute capability {capability} does not run")]
+    Target {
+        /// What it is for.
+        target: String,
+        /// Of the device, times ten.
+        capability: u32,
+    },
 }
 
 /// A device with memory.
@@ -31,7 +39,7 @@ pub struct Gpu {
 pub struct Module {
     text: Text,
     globals: program::Globals,
-    kernels: BTreeMap<Rc<str>, Program>,
+    kernels: BTreeMap<Arc<str>, Program>,
 }
 
 /// An argument of a kernel.
@@ -76,14 +84,20 @@ impl Gpu {
     /// With the line.
     pub fn load(&mut self, ptx: &str) -> Result<Module, LoadError> {
         let module = ptx::parse(ptx)?;
+        if !self.device.runs(&module.target) {
+            return Err(LoadError::Target {
+                target: module.target,
+                capability: self.device.capability,
+            });
+        }
         let globals = program::define_globals(&module, &mut self.memory)?;
         let mut kernels = BTreeMap::new();
         for function in module.functions.iter().filter(|f| f.entry && f.body.is_some()) {
             let program = program::decode(&module, &function.name, &globals)?;
-            kernels.insert(Rc::clone(&function.name), program);
+            kernels.insert(Arc::clone(&function.name), program);
         }
         let text = Text {
-            lines: ptx.lines().map(Rc::from).collect(),
+            lines: ptx.lines().map(Arc::from).collect(),
             files: module.files.clone(),
         };
         Ok(Module { text, globals, kernels })

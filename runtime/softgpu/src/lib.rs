@@ -16,3 +16,7 @@ pub mod report;
 
 pub use gpu::{Arg, Gpu, LoadError, Module};
 pub use machine::{Device, Launch, Report};
+
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+struct Readme;

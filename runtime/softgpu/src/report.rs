@@ -102,6 +102,15 @@ pub fn render(fault: &Fault, texts: &Texts) -> String {
     out
 }
 
+/// As [`render`] shows it without texts and colours.
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(render(self, &Texts::new()).trim_end())
+    }
+}
+
+impl std::error::Error for Fault {}
+
 /// A place with the lines that are known of it.
 fn quote(out: &mut String, texts: &Texts, place: &Place, who: &str) {
     let (name, number) = match &place.source {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Device {
     /// Its name.
     pub name: String,
+    /// Its compute capability, times ten: 90.
+    pub capability: u32,
     /// Multiprocessors.
     pub processors: u32,
     /// Threads of a multiprocessor.
@@ -31,15 +33,16 @@ impl Device {
     /// compute capabilities, and the architecture papers for multiprocessors.
     pub fn named(name: &str) -> Option<Device> {
         let hopper: &[u32] = &[16, 16, 16, 16, 18, 16, 18, 16];
-        let (processors, threads, blocks, shared, gpcs) = match name {
-            "h100" | "h200" => (132, 2048, 32, 228, hopper),
-            "a100" => (108, 2048, 32, 164, &[][..]),
-            "l4" => (58, 1536, 24, 100, &[][..]),
-            "rtx4090" => (128, 1536, 24, 100, &[][..]),
+        let (capability, processors, threads, blocks, shared, gpcs) = match name {
+            "h100" | "h200" => (90, 132, 2048, 32, 228, hopper),
+            "a100" => (80, 108, 2048, 32, 164, &[][..]),
+            "l4" => (89, 58, 1536, 24, 100, &[][..]),
+            "rtx4090" => (89, 128, 1536, 24, 100, &[][..]),
             _ => return None,
         };
         Some(Device {
             name: name.to_owned(),
+            capability,
             processors,
             threads,
             blocks,
@@ -48,6 +51,15 @@ impl Device {
             block_shared: shared * 1024 - RESERVED,
             gpcs: gpcs.to_vec(),
         })
+    }
+
+    /// Whether it runs code for a target such as `sm_80`: one of its own capability or an older one; `sm_90a` only of its own.
+    pub fn runs(&self, target: &str) -> bool {
+        let number = target.trim_start_matches("sm_");
+        match number.strip_suffix(['a', 'f']) {
+            Some(exact) => exact.parse() == Ok(self.capability),
+            None => number.parse().is_ok_and(|oldest: u32| oldest <= self.capability),
+        }
     }
 
     /// Blocks of so many threads, bytes of shared memory and registers a thread that one multiprocessor holds.
@@ -78,6 +90,8 @@ mod tests {
         assert_eq!(device.blocks_a_processor(256, 227 * 1024, 32), 1);
         assert_eq!(device.blocks_a_processor(256, 0, 255), 1);
         assert_eq!(device.blocks_a_processor(2048 + 32, 0, 32), 0);
+        let runs = ["sm_75", "sm_90", "sm_90a", "sm_100", "sm_80a", "x"].map(|target| device.runs(target));
+        assert_eq!(runs, [true, true, true, false, false, false]);
         // 16 blocks a cluster, one a multiprocessor: one for each GPC.
         assert_eq!(device.clusters(16, 1), 8);
     }

@@ -5,13 +5,13 @@ use super::warp::{Group, Wait, Warp};
 use crate::fault::{Earlier, Fault, Kind, Place, Thread};
 use crate::memory::access::Wrong;
 use crate::program::{Origin, Program};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The text of a module, for reports.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     /// Its lines.
-    pub lines: Vec<Rc<str>>,
+    pub lines: Vec<Arc<str>>,
     /// `.file` numbers and paths.
     pub files: Vec<(u32, String)>,
 }

@@ -10,7 +10,7 @@ use crate::ops::{Args, Regs};
 use crate::program::{Action, Inst, Reduce, Shuffle, Vote};
 
 impl Machine<'_> {
-    /// An instruction with a mask of lanes: done once all of them are here.
+    /// An instruction with a mask of lanes: done once all of them are here. Segments of a warp may name a mask each.
     pub fn lanes_together(&mut self, warp: &mut Warp, at: usize, inst: &Inst, mask: u32) -> Result<Flow, Box<Fault>> {
         let Group { pc, frame, .. } = warp.groups[at];
         let register = if matches!(inst.action, Action::Shuffle(_)) {
@@ -18,7 +18,71 @@ impl Machine<'_> {
         } else {
             inst.args.b
         };
-        let together = self.mask_of(warp, frame, pc, mask, register)?;
+        let regs = &warp.frames[frame].regs;
+        self.need_written(warp, pc, mask, regs.valid::<u32>(register), "the mask of lanes")?;
+        let masks = *regs.get::<u32>(register);
+        let together = masks[mask.trailing_zeros() as usize];
+        if each(mask).all(|lane| masks[lane] == together) {
+            return self.segment(warp, at, inst, mask, together);
+        }
+        self.segments(warp, at, inst, mask, &masks)
+    }
+
+    /// Lanes that name different masks: the segments that are whole go on, the others wait.
+    fn segments(
+        &mut self,
+        warp: &mut Warp,
+        at: usize,
+        inst: &Inst,
+        mask: u32,
+        masks: &Lanes<u32>,
+    ) -> Result<Flow, Box<Fault>> {
+        let (mut left, mut done, mut waits) = (mask, 0, Wait::No);
+        while left != 0 {
+            let together = masks[left.trailing_zeros() as usize];
+            let segment = each(left)
+                .filter(|lane| masks[*lane] == together)
+                .fold(0, |lanes, lane| lanes | 1 << lane);
+            left &= !segment;
+            match self.segment(warp, at, inst, segment, together)? {
+                Flow::Wait(wait) => waits = wait,
+                _ => done |= segment,
+            }
+        }
+        if done == mask {
+            return Ok(Flow::Next);
+        }
+        if done == 0 {
+            return Ok(Flow::Wait(waits));
+        }
+        let Group { lanes, pc, frame, .. } = warp.groups[at];
+        let waiting = mask & !done;
+        warp.groups[at] = Group {
+            lanes: waiting,
+            pc,
+            frame,
+            wait: waits,
+        };
+        warp.groups.push(Group {
+            lanes: lanes & !waiting,
+            pc: pc + 1,
+            frame,
+            wait: Wait::No,
+        });
+        Ok(Flow::Switch)
+    }
+
+    /// Lanes that name the same mask.
+    fn segment(
+        &mut self,
+        warp: &mut Warp,
+        at: usize,
+        inst: &Inst,
+        mask: u32,
+        together: u32,
+    ) -> Result<Flow, Box<Fault>> {
+        let Group { pc, frame, .. } = warp.groups[at];
+        self.need_named(warp, pc, mask, together)?;
         if matches!(inst.action, Action::WarpSync) {
             return Ok(self.warp_sync(warp, at, mask, together));
         }
@@ -41,23 +105,15 @@ impl Machine<'_> {
         Ok(Flow::Next)
     }
 
-    /// The mask that the lanes name: the same in all of them, with themselves in it.
-    fn mask_of(&self, warp: &Warp, frame: usize, pc: u32, mask: u32, register: u32) -> Result<u32, Box<Fault>> {
-        let regs = &warp.frames[frame].regs;
-        self.need_written(warp, pc, mask, regs.valid::<u32>(register), "the mask of lanes")?;
-        let masks = regs.get::<u32>(register);
-        let first = masks[mask.trailing_zeros() as usize];
-        if let Some(lane) = each(mask).find(|lane| masks[*lane] != first) {
-            let message = format!("lanes name different masks: {first:#010x} and {:#010x}", masks[lane]);
-            return Err(self.fault(Kind::WarpMask, message, warp, pc, lane as u32));
+    /// Whoever names a mask must be in it.
+    fn need_named(&self, warp: &Warp, pc: u32, mask: u32, together: u32) -> Result<(), Box<Fault>> {
+        let outside = mask & !together;
+        if outside == 0 {
+            return Ok(());
         }
-        let outside = mask & !first;
-        if outside != 0 {
-            let message =
-                format!("lanes {outside:#010x} execute it with the mask {first:#010x}, which does not name them");
-            return Err(self.fault(Kind::WarpMask, message, warp, pc, outside.trailing_zeros()));
-        }
-        Ok(first)
+        let message =
+            format!("lanes {outside:#010x} execute it with the mask {together:#010x}, which does not name them");
+        Err(self.fault(Kind::WarpMask, message, warp, pc, outside.trailing_zeros()))
     }
 
     /// `bar.warp.sync`: the lanes may wait at different places.

@@ -1,7 +1,7 @@
 //! mbarriers: objects in shared memory that count arrivals and bytes, phase by phase.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::Memory;
 use super::access::{Access, Lanes, Scope, Warp, Wrong};
@@ -370,7 +370,7 @@ impl Memory {
             let (message, mut seen) = (phase.complete.clone(), View::default());
             seen.raise_thread(phase.phases(), phase.ends.back().map_or(0, |end| end + 1));
             self.order.receive(a.warp, lanes, &message, a.order, a.scope);
-            self.order.clock_mut(a.warp).learn(lanes, &Rc::new(seen), ids);
+            self.order.clock_mut(a.warp).learn(lanes, &Arc::new(seen), ids);
         }
     }
 }

@@ -123,7 +123,9 @@ impl Memory {
         for lane in each(group.lanes) {
             let earlier = each(group.lanes & ((1 << lane) - 1));
             let meets = |other: &usize| group.offsets[*other] == group.offsets[lane];
-            let differs = |other: &usize| values.iter().any(|row| row[*other] != row[lane]);
+            // A narrow store takes the low bytes of a wider register.
+            let kept = u64::MAX >> (64 - 8 * a.bytes.min(8));
+            let differs = |other: &usize| values.iter().any(|row| (row[*other] ^ row[lane]) & kept != 0);
             if let Some(other) = earlier.filter(meets).find(differs) {
                 let name = self.name(group.area, u64::from(group.offsets[lane]));
                 let text = format!("lanes {other} and {lane} write different values to {name} in one instruction");

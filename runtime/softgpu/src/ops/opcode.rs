@@ -1,12 +1,12 @@
 //! An opcode as words that are taken off one by one: what nobody takes is a modifier that nobody honours, and an error.
 
 use crate::ptx::ast::Type;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The words of an opcode; the first is its name.
 #[derive(Debug)]
 pub struct Opcode<'a> {
-    words: &'a [Rc<str>],
+    words: &'a [Arc<str>],
     taken: u64,
     /// Bits of the register that the result goes to, where it is known: a narrow result is extended to it.
     pub destination_bits: u32,
@@ -14,7 +14,7 @@ pub struct Opcode<'a> {
 
 impl<'a> Opcode<'a> {
     /// Nothing taken yet but the name.
-    pub fn new(words: &'a [Rc<str>], destination_bits: u32) -> Opcode<'a> {
+    pub fn new(words: &'a [Arc<str>], destination_bits: u32) -> Opcode<'a> {
         Opcode {
             words,
             taken: 1,
@@ -75,7 +75,7 @@ impl<'a> Opcode<'a> {
 
     fn left(&self) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
         let taken = self.taken;
-        let words: &'a [Rc<str>] = self.words;
+        let words: &'a [Arc<str>] = self.words;
         (0..words.len().min(64))
             .filter(move |at| taken >> at & 1 == 0)
             .map(move |at| (at, &*words[at]))

@@ -7,7 +7,7 @@ use super::names::{Register, Symbol};
 use super::special;
 use crate::ops::{Args, File, Opcode, Slot};
 use crate::ptx::ast::{Operand, Type};
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl Decoder<'_> {
     /// The register that holds a source operand; literals and addresses get one of their own.
@@ -29,7 +29,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn named(&mut self, name: &Rc<str>, offset: i64, slot: Slot) -> Outcome<u32> {
+    fn named(&mut self, name: &Arc<str>, offset: i64, slot: Slot) -> Outcome<u32> {
         match self.body.names.find(name) {
             Some(Symbol::Register(register)) => self.checked(name, register, slot),
             Some(Symbol::Shared(at)) => Ok(self.constant(slot.file, u64::from(at).wrapping_add_signed(offset))),
@@ -53,7 +53,7 @@ impl Decoder<'_> {
     }
 
     /// Names that are declared outside of functions: special registers and variables of the module.
-    fn global(&mut self, name: &Rc<str>, offset: i64, slot: Slot) -> Outcome<u32> {
+    fn global(&mut self, name: &Arc<str>, offset: i64, slot: Slot) -> Outcome<u32> {
         if &**name == "WARP_SZ" {
             return Ok(self.constant(slot.file, 32));
         }
@@ -66,7 +66,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn module_address(&self, name: &Rc<str>) -> Option<u64> {
+    fn module_address(&self, name: &Arc<str>) -> Option<u64> {
         let shared = self.shared.module.get(name).map(|at| u64::from(*at));
         shared.or_else(|| self.globals.get(name).copied())
     }
@@ -101,7 +101,7 @@ impl Decoder<'_> {
     }
 
     /// The opposite of a predicate, in a register of its own.
-    fn negated(&mut self, name: &Rc<str>) -> Outcome<u32> {
+    fn negated(&mut self, name: &Arc<str>) -> Outcome<u32> {
         let a = self.named(name, 0, Slot::PREDICATE)?;
         let d = self.body.names.fresh(File::Predicate);
         self.emit_words(
@@ -117,10 +117,11 @@ impl Decoder<'_> {
 
     /// Emits a pure instruction by its words.
     pub fn emit_words(&mut self, words: &[&str], args: Args) -> Outcome<()> {
-        let words: Vec<Rc<str>> = words.iter().map(|word| (*word).into()).collect();
+        let words: Vec<Arc<str>> = words.iter().map(|word| (*word).into()).collect();
         match crate::ops::select(&mut Opcode::new(&words, 0)) {
             Some(compute) => {
-                self.emit(super::Action::Compute(compute.run), args);
+                let flags = compute.flags;
+                self.emit(super::Action::Compute(compute.run), Args { flags, ..args });
                 Ok(())
             }
             None => self.fail(format!("the instruction {} is not known", words.join("."))),
@@ -178,7 +179,7 @@ impl Decoder<'_> {
                 offset: *offset,
             });
         };
-        let register = self.register(&Operand::Name(Rc::clone(name)));
+        let register = self.register(&Operand::Name(Arc::clone(name)));
         if let Some(register) = register {
             return match register.file {
                 File::Predicate => self.fail(format!("{name} is no address")),
@@ -191,7 +192,7 @@ impl Decoder<'_> {
         self.variable_address(name, *offset)
     }
 
-    fn variable_address(&mut self, name: &Rc<str>, offset: i64) -> Outcome<Address> {
+    fn variable_address(&mut self, name: &Arc<str>, offset: i64) -> Outcome<Address> {
         let fixed = |at: u64| Address {
             base: None,
             offset: (at as i64).wrapping_add(offset),

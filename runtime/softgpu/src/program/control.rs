@@ -6,7 +6,7 @@ use super::decode::{Decoder, Fixup, Outcome};
 use super::names::Symbol;
 use crate::ops::{Args, Opcode};
 use crate::ptx::ast::{Instruction, Operand, Type};
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl Decoder<'_> {
     /// Decodes an instruction of control; false where it is none.
@@ -58,7 +58,7 @@ impl Decoder<'_> {
     }
 
     /// The next instruction jumps to these labels.
-    fn later(&mut self, targets: Rc<[Rc<str>]>) {
+    fn later(&mut self, targets: Arc<[Arc<str>]>) {
         let fixup = Fixup {
             at: self.code.len(),
             chain: self.body.names.chain(),

@@ -6,7 +6,7 @@ use super::{Action, Function, Guard, Inst, Origin, Program, ProgramError, Specia
 use crate::ops::{Args, File};
 use crate::ptx::ast::{self, Instruction, Module, Operand, Space, Statement, Variable};
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Decodes a kernel of a module whose variables are at `globals`.
 ///
@@ -54,7 +54,7 @@ pub(super) struct Decoder<'m> {
     pub globals: &'m Globals,
     pub shared: Shared,
     /// Numbers of the functions.
-    pub ids: HashMap<Rc<str>, u32>,
+    pub ids: HashMap<Arc<str>, u32>,
     pub code: Vec<Inst>,
     places: Vec<Origin>,
     functions: Vec<Function>,
@@ -67,7 +67,7 @@ pub(super) struct Decoder<'m> {
 /// What is known of the function that is being decoded.
 #[derive(Default)]
 pub(super) struct Body {
-    pub name: Rc<str>,
+    pub name: Arc<str>,
     pub entry: bool,
     pub names: Names,
     pub constants: HashMap<(File, u64), u32>,
@@ -88,7 +88,7 @@ pub(super) struct Body {
 pub(super) struct Fixup {
     pub at: usize,
     pub chain: Chain,
-    pub targets: Rc<[Rc<str>]>,
+    pub targets: Arc<[Arc<str>]>,
     pub line: u32,
 }
 
@@ -99,7 +99,7 @@ impl<'m> Decoder<'m> {
         let ids = functions
             .iter()
             .enumerate()
-            .map(|(id, f)| (Rc::clone(&f.name), id as u32))
+            .map(|(id, f)| (Arc::clone(&f.name), id as u32))
             .collect();
         Decoder {
             module,
@@ -121,7 +121,7 @@ impl<'m> Decoder<'m> {
         let local: u32 = self.functions.iter().map(|f| f.local.next_multiple_of(16)).sum();
         let deep = if self.functions.len() > 1 { 4096 } else { 0 };
         Ok(Program {
-            kernel: Rc::clone(&entry.name),
+            kernel: Arc::clone(&entry.name),
             code: self.code,
             places: self.places,
             functions: self.functions,
@@ -136,7 +136,7 @@ impl<'m> Decoder<'m> {
 
     fn function(&mut self, function: &ast::Function) -> Outcome<()> {
         self.body = Body {
-            name: Rc::clone(&function.name),
+            name: Arc::clone(&function.name),
             entry: function.entry,
             ..Body::default()
         };
@@ -205,7 +205,7 @@ impl<'m> Decoder<'m> {
         self.body.origin.line = variable.line;
         match variable.space {
             Space::Shared => {
-                let key = (Rc::clone(&self.body.name), Rc::clone(name));
+                let key = (Arc::clone(&self.body.name), Arc::clone(name));
                 let at = self.shared.bodies.get(&key).copied().unwrap_or(0);
                 self.body.names.declare(name, Symbol::Shared(at));
             }
@@ -229,7 +229,7 @@ impl<'m> Decoder<'m> {
         self.body.origin.line = instruction.line;
         self.body.guard = None;
         if let Some((name, negated)) = &instruction.guard {
-            let register = self.source(&Operand::Name(Rc::clone(name)), crate::ops::Slot::PREDICATE)?;
+            let register = self.source(&Operand::Name(Arc::clone(name)), crate::ops::Slot::PREDICATE)?;
             self.body.guard = Some((register, *negated));
         }
         self.operation(instruction)
@@ -275,7 +275,7 @@ impl<'m> Decoder<'m> {
     /// Puts the numbers of instructions where labels stood.
     fn patch(&mut self) -> Outcome<()> {
         for fixup in std::mem::take(&mut self.body.fixups) {
-            let find = |name: &Rc<str>| {
+            let find = |name: &Arc<str>| {
                 let found = self.body.names.find_label(&fixup.chain, name);
                 found.ok_or_else(|| ProgramError {
                     line: fixup.line,

@@ -4,13 +4,13 @@ use super::ProgramError;
 use crate::memory::Memory;
 use crate::ptx::ast::{Function, Initial, Module, Space, Statement, Variable};
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
     /// Its name.
-    pub name: Rc<str>,
+    pub name: Arc<str>,
     /// Where it begins.
     pub offset: u32,
     /// Its bytes.
@@ -31,7 +31,7 @@ pub fn params(variables: &[Variable]) -> (Vec<Param>, u32) {
         let bytes = bytes_of(variable).min(1 << 20) as u32;
         at = offset + bytes;
         Param {
-            name: Rc::clone(&variable.name),
+            name: Arc::clone(&variable.name),
             offset,
             bytes,
         }
@@ -41,7 +41,7 @@ pub fn params(variables: &[Variable]) -> (Vec<Param>, u32) {
 }
 
 /// Addresses of the variables of a module.
-pub type Globals = HashMap<Rc<str>, u64>;
+pub type Globals = HashMap<Arc<str>, u64>;
 
 /// Puts the `.global` and `.const` variables of a module into memory. Those without an initial value are zero, as CUDA
 /// promises.
@@ -59,7 +59,7 @@ pub fn define_globals(module: &Module, memory: &mut Memory) -> Result<Globals, P
     for variable in placed() {
         let size = usize::try_from(bytes_of(variable)).unwrap_or(0);
         let address = memory.define(&variable.name, variable.space, vec![0; size], true);
-        globals.insert(Rc::clone(&variable.name), address);
+        globals.insert(Arc::clone(&variable.name), address);
     }
     // Initial values may name variables that come later.
     for variable in placed().filter(|v| !v.init.is_empty()) {
@@ -109,9 +109,9 @@ fn initial_bytes(variable: &Variable, globals: &Globals) -> Result<Vec<u8>, Prog
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     /// Variables of the module, by name.
-    pub module: HashMap<Rc<str>, u32>,
+    pub module: HashMap<Arc<str>, u32>,
     /// Variables in bodies, by function and name.
-    pub bodies: HashMap<(Rc<str>, Rc<str>), u32>,
+    pub bodies: HashMap<(Arc<str>, Arc<str>), u32>,
     /// Bytes of the static ones.
     pub bytes: u32,
 }
@@ -127,7 +127,7 @@ pub fn shared(module: &Module, functions: &[&Function]) -> Shared {
     let (dynamic, fixed): (Vec<&Variable>, Vec<&Variable>) = used.partition(|v| v.external);
     for variable in fixed {
         let at = shared.place(variable);
-        shared.module.insert(Rc::clone(&variable.name), at);
+        shared.module.insert(Arc::clone(&variable.name), at);
     }
     for function in functions {
         let mut bodies = Vec::new();
@@ -138,7 +138,7 @@ pub fn shared(module: &Module, functions: &[&Function]) -> Shared {
             let at = shared.place(variable);
             shared
                 .bodies
-                .insert((Rc::clone(&function.name), Rc::clone(&variable.name)), at);
+                .insert((Arc::clone(&function.name), Arc::clone(&variable.name)), at);
         }
     }
     // All dynamic arrays are one: they begin where the static ones end.
@@ -149,7 +149,7 @@ pub fn shared(module: &Module, functions: &[&Function]) -> Shared {
         shared.bytes = at;
     }
     dynamic.iter().for_each(|v| {
-        shared.module.insert(Rc::clone(&v.name), at);
+        shared.module.insert(Arc::clone(&v.name), at);
     });
     shared
 }
@@ -174,7 +174,7 @@ pub fn each_variable(body: &[Statement], f: &mut impl FnMut(&Variable)) {
 }
 
 /// Every name that instructions of these functions mention.
-pub fn names_in(functions: &[&Function]) -> HashSet<Rc<str>> {
+pub fn names_in(functions: &[&Function]) -> HashSet<Arc<str>> {
     let mut names = HashSet::new();
     for function in functions {
         each_operand(function.body.as_deref().unwrap_or_default(), &mut |operand| {
@@ -194,14 +194,14 @@ fn each_operand(body: &[Statement], f: &mut impl FnMut(&crate::ptx::ast::Operand
     }
 }
 
-fn collect(operand: &crate::ptx::ast::Operand, names: &mut HashSet<Rc<str>>) {
+fn collect(operand: &crate::ptx::ast::Operand, names: &mut HashSet<Arc<str>>) {
     use crate::ptx::ast::Operand;
     match operand {
         Operand::Name(name) | Operand::Offset { name, .. } => {
-            names.insert(Rc::clone(name));
+            names.insert(Arc::clone(name));
         }
         Operand::Address { base: Some(name), .. } => {
-            names.insert(Rc::clone(name));
+            names.insert(Arc::clone(name));
         }
         Operand::Vector(parts) | Operand::List(parts) => parts.iter().for_each(|part| collect(part, names)),
         _ => {}

@@ -9,7 +9,7 @@ use crate::memory::access::{Atomic, Order, Scope};
 use crate::ops::opcode::is_signed;
 use crate::ops::{Args, File, Opcode, moves};
 use crate::ptx::ast::{Instruction, Operand, Space, Type};
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl Decoder<'_> {
     /// Decodes an instruction of memory; false where it is none.
@@ -138,8 +138,15 @@ impl Decoder<'_> {
         for (element, target) in targets.iter().enumerate() {
             let at = at + element as u32 * transfer.bytes.min(8);
             let (a, shift) = (word + at / 4, at % 4 * 8);
+            // A narrow parameter may fill a wider register: by way of a word.
+            let wide = target.file == File::Double && transfer.bytes < 8;
+            let d = if wide {
+                self.scratch(File::Word)
+            } else {
+                target.register
+            };
             let args = Args {
-                d: target.register,
+                d,
                 a,
                 b: a + 1,
                 ..Args::default()
@@ -159,22 +166,32 @@ impl Decoder<'_> {
                     ..args
                 },
             );
-            if transfer.signed && transfer.bytes < 4 {
-                self.extend(transfer, target)?;
+            if transfer.signed && transfer.bytes < 4 && target.bits >= 32 {
+                self.extend(transfer, d)?;
+            }
+            if wide {
+                let (to, from) = if transfer.signed {
+                    ("s64", "s32")
+                } else {
+                    ("u64", "u32")
+                };
+                let widen = Args {
+                    d: target.register,
+                    a: d,
+                    ..Args::default()
+                };
+                self.emit_words(&["cvt", to, from], widen)?;
             }
         }
         Ok(())
     }
 
     /// Extends a narrow parameter with its sign.
-    fn extend(&mut self, transfer: &Transfer, target: &Target) -> Outcome<()> {
+    fn extend(&mut self, transfer: &Transfer, register: u32) -> Outcome<()> {
         let from = if transfer.bytes == 1 { "s8" } else { "s16" };
-        if target.bits != 32 {
-            return Ok(());
-        }
         let args = Args {
-            d: target.register,
-            a: target.register,
+            d: register,
+            a: register,
             ..Args::default()
         };
         self.emit_words(&["cvt", "s32", from], args)
@@ -197,6 +214,19 @@ impl Decoder<'_> {
                         };
                         self.emit(Action::Compute(piece.run), args);
                     }
+                }
+                4 if target.file == File::Double => {
+                    let low = moves::piece_of_double(0, 32);
+                    let args = Args {
+                        d,
+                        a,
+                        flags: low.flags,
+                        ..Args::default()
+                    };
+                    self.emit(Action::Compute(low.run), args);
+                }
+                1 | 2 if target.file == File::Double => {
+                    return self.fail("a narrow parameter from a 64-bit register".into());
                 }
                 4 => self.emit(
                     Action::Compute(moves::copy::<u32>(false).run),
@@ -344,7 +374,7 @@ impl Decoder<'_> {
     }
 
     /// Whether a name is a function of the module.
-    pub fn function_named(&self, name: &Rc<str>) -> Option<&crate::ptx::ast::Function> {
+    pub fn function_named(&self, name: &Arc<str>) -> Option<&crate::ptx::ast::Function> {
         let module = self.module;
         module.functions.iter().find(|f| f.name == *name)
     }

@@ -27,7 +27,7 @@ use crate::memory::access::{Atomic, Order, Scope};
 use crate::ops::mma::Mma;
 use crate::ops::{Args, File, Run};
 use crate::ptx::ast::Space;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Why a module cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ pub struct ProgramError {
 #[derive(Debug)]
 pub struct Program {
     /// The kernel's name.
-    pub kernel: Rc<str>,
+    pub kernel: Arc<str>,
     /// All instructions; functions lie one after another, the kernel first.
     pub code: Vec<Inst>,
     /// Where each comes from.
@@ -77,7 +77,7 @@ pub struct Origin {
 #[derive(Debug, Default)]
 pub struct Function {
     /// Its name.
-    pub name: Rc<str>,
+    pub name: Arc<str>,
     /// Its first instruction.
     pub start: u32,
     /// Registers of each file (predicates, words, doubles), constants included.

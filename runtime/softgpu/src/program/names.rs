@@ -3,7 +3,7 @@
 use crate::ops::File;
 use crate::ptx::ast::Type;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A register of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Symbol {
     /// Local memory at an offset of the frame.
     Local(u32),
     /// Branch targets.
-    Targets(Rc<[Rc<str>]>),
+    Targets(Arc<[Arc<str>]>),
 }
 
 /// The names of a function, innermost scope last.
@@ -45,7 +45,7 @@ pub enum Symbol {
 pub struct Names {
     scopes: Vec<Scope>,
     next_scope: u32,
-    labels: HashMap<(u32, Rc<str>), u32>,
+    labels: HashMap<(u32, Arc<str>), u32>,
     /// Registers of each file so far.
     pub counts: [u32; 3],
 }
@@ -53,7 +53,7 @@ pub struct Names {
 #[derive(Debug, Default)]
 struct Scope {
     id: u32,
-    symbols: HashMap<Rc<str>, Symbol>,
+    symbols: HashMap<Arc<str>, Symbol>,
 }
 
 /// The scopes that see a label, outermost first.
@@ -75,14 +75,14 @@ impl Names {
     }
 
     /// Declares a name in the innermost scope.
-    pub fn declare(&mut self, name: &Rc<str>, symbol: Symbol) {
+    pub fn declare(&mut self, name: &Arc<str>, symbol: Symbol) {
         if let Some(scope) = self.scopes.last_mut() {
-            scope.symbols.insert(Rc::clone(name), symbol);
+            scope.symbols.insert(Arc::clone(name), symbol);
         }
     }
 
     /// Declares registers: a name, or a prefix with a count.
-    pub fn declare_registers(&mut self, ty: Type, name: &Rc<str>, count: Option<u32>) {
+    pub fn declare_registers(&mut self, ty: Type, name: &Arc<str>, count: Option<u32>) {
         let (file, rows) = file_of(ty);
         let bits = if ty == Type::Pred { 1 } else { 8 * ty.bytes() };
         let number = self.fresh_many(file, rows * count.unwrap_or(1));
@@ -131,17 +131,17 @@ impl Names {
     }
 
     /// A label at an instruction.
-    pub fn label(&mut self, name: &Rc<str>, at: u32) {
+    pub fn label(&mut self, name: &Arc<str>, at: u32) {
         let scope = self.scopes.last().map_or(0, |scope| scope.id);
-        self.labels.insert((scope, Rc::clone(name)), at);
+        self.labels.insert((scope, Arc::clone(name)), at);
     }
 
     /// Where a label stands that these scopes see.
-    pub fn find_label(&self, chain: &Chain, name: &Rc<str>) -> Option<u32> {
+    pub fn find_label(&self, chain: &Chain, name: &Arc<str>) -> Option<u32> {
         chain
             .iter()
             .rev()
-            .find_map(|scope| self.labels.get(&(*scope, Rc::clone(name))).copied())
+            .find_map(|scope| self.labels.get(&(*scope, Arc::clone(name))).copied())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::memory::access::{LOCAL_BASE, SHARED_BASE};
 use crate::ops::combine::Compute;
 use crate::ops::{Args, File, Opcode, Slot, carry, moves};
 use crate::ptx::ast::{Instruction, Operand};
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl Decoder<'_> {
     /// Decodes a pure instruction; false where it is none.
@@ -345,9 +345,9 @@ impl Decoder<'_> {
     }
 
     /// A name as an operand.
-    pub fn name_of(&self, operand: &Operand) -> Outcome<Rc<str>> {
+    pub fn name_of(&self, operand: &Operand) -> Outcome<Arc<str>> {
         match operand {
-            Operand::Name(name) => Ok(Rc::clone(name)),
+            Operand::Name(name) => Ok(Arc::clone(name)),
             _ => self.fail("a name is needed here".into()),
         }
     }

@@ -1,7 +1,7 @@
 //! The syntax tree of a PTX module, as NVRTC writes it. Nothing is resolved: opcodes are words split at their dots, operands
 //! are names and literals. Every item keeps the line of the text it came from (1-based).
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A whole module.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -119,7 +119,7 @@ pub struct Variable {
     /// Elements of a `.v2` or `.v4` type, else 1.
     pub vector: u32,
     /// Its name.
-    pub name: Rc<str>,
+    pub name: Arc<str>,
     /// Elements of an array (several dimensions are multiplied); none for a scalar, 0 for `[]`.
     pub len: Option<u64>,
     /// The initial value, element by element; elements beyond it are zero.
@@ -138,7 +138,7 @@ pub enum Initial {
     /// The address of a variable or function plus a constant; `generic(name)` where `generic`.
     Address {
         /// The name.
-        name: Rc<str>,
+        name: Arc<str>,
         /// What is added, in bytes.
         offset: i64,
         /// Whether the generic address is meant.
@@ -152,7 +152,7 @@ pub struct Function {
     /// Whether it is a kernel.
     pub entry: bool,
     /// Its name.
-    pub name: Rc<str>,
+    pub name: Arc<str>,
     /// Return parameters of a function.
     pub results: Vec<Variable>,
     /// Parameters.
@@ -173,14 +173,14 @@ pub enum Statement {
         /// The type.
         ty: Type,
         /// Names, or prefixes with a count.
-        names: Vec<(Rc<str>, Option<u32>)>,
+        names: Vec<(Arc<str>, Option<u32>)>,
         /// The line.
         line: u32,
     },
     /// A variable (`.shared`, `.local`, `.param`).
     Variable(Variable),
     /// A label.
-    Label(Rc<str>),
+    Label(Arc<str>),
     /// `{ ... }`: a scope of its own for registers, variables and labels.
     Block(Vec<Statement>),
     /// `.loc file line column`: where the next instructions come from; `inlined` holds `function_name` and `inlined_at`.
@@ -195,9 +195,9 @@ pub enum Statement {
     /// `name: .branchtargets a, b, c;` or `name: .calltargets`.
     Targets {
         /// The label.
-        name: Rc<str>,
+        name: Arc<str>,
         /// The targets.
-        targets: Vec<Rc<str>>,
+        targets: Vec<Arc<str>>,
     },
     /// An instruction.
     Instruction(Instruction),
@@ -207,10 +207,10 @@ pub enum Statement {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
     /// `@%p` or `@!%p`: the predicate's name and whether it is negated.
-    pub guard: Option<(Rc<str>, bool)>,
+    pub guard: Option<(Arc<str>, bool)>,
     /// The opcode, split at dots without them: `ld.relaxed.gpu.global.v2.u32` is six words; `::` stays inside a word
     /// (`shared::cta`).
-    pub opcode: Vec<Rc<str>>,
+    pub opcode: Vec<Arc<str>>,
     /// The operands in the order of the text.
     pub operands: Vec<Operand>,
     /// Its line.
@@ -221,9 +221,9 @@ pub struct Instruction {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// A register, special register (`%tid.x` whole), label, variable or function.
-    Name(Rc<str>),
+    Name(Arc<str>),
     /// `!%p`.
-    Not(Rc<str>),
+    Not(Arc<str>),
     /// An integer literal (two's complement).
     Integer(i128),
     /// `0f3F800000`: bits of an f32.
@@ -235,14 +235,14 @@ pub enum Operand {
     /// `[base+offset]`; a base that is a vector or several operands (tensor maps) does not occur here.
     Address {
         /// A register or a variable; none for an absolute address.
-        base: Option<Rc<str>>,
+        base: Option<Arc<str>>,
         /// Bytes added.
         offset: i64,
     },
     /// `name+offset` outside brackets, as in `mov.u64 %rd1, table+8`.
     Offset {
         /// The variable.
-        name: Rc<str>,
+        name: Arc<str>,
         /// Bytes added.
         offset: i64,
     },

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
 
+mod command;
 mod faults;
 mod fuzz;
 mod host;
@@ -9,3 +10,4 @@ mod nvrtc;
 mod ops;
 mod ptx;
 mod run;
+mod widths;

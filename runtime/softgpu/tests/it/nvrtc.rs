@@ -38,6 +38,11 @@ fn with(nvrtc: &Nvrtc, text: &str, arch: &str, options: &[&str]) -> Ptx {
 }
 
 fn all() -> Vec<Nvrtc> {
+    paths().iter().filter_map(|file| Nvrtc::open(file).ok()).collect()
+}
+
+/// Every NVRTC.
+pub fn paths() -> Vec<PathBuf> {
     let mut files = Vec::new();
     match std::env::var_os("RNNC_NVRTC") {
         Some(path) => collect(Path::new(&path), &mut files),
@@ -47,7 +52,7 @@ fn all() -> Vec<Nvrtc> {
         ),
     }
     files.sort();
-    files.iter().filter_map(|file| Nvrtc::open(file).ok()).collect()
+    files
 }
 
 /// Every `libnvrtc.so.N` below a folder, or the file itself.

@@ -1,6 +1,6 @@
 //! Groups: what a thread commits together, and waits for.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::super::Memory;
 use super::super::access::{Access, Warp, Wrong};
@@ -132,13 +132,13 @@ impl Memory {
         if same && lanes & clock.lanes == clock.lanes {
             let mut view = View::default();
             view.raise_warp(AGENT | (clock.first / 32), ticks[0].1);
-            clock.learn(lanes, &Rc::new(view), ids);
+            clock.learn(lanes, &Arc::new(view), ids);
             return;
         }
         for (lane, tick) in ticks {
             let mut view = View::default();
             view.raise_thread(AGENT | (clock.first + lane), tick);
-            clock.learn(1 << lane, &Rc::new(view), ids);
+            clock.learn(1 << lane, &Arc::new(view), ids);
         }
     }
 
@@ -189,7 +189,7 @@ impl Memory {
             if !only_read {
                 view.raise_thread(BULK_WRITE | thread, tick);
             }
-            clock.learn(1 << lane, &Rc::new(view), ids);
+            clock.learn(1 << lane, &Arc::new(view), ids);
         }
         let Some(queue) = self.agents.queues.get_mut(&warp) else {
             return;

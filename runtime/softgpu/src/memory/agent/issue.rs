@@ -1,6 +1,6 @@
 //! Starts asynchronous operations: finds their places, checks them against what came before, and spoils their destination.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::super::Memory;
 use super::super::access::{Access, Atomic, Lanes, Order, Scope, Wrong};
@@ -241,7 +241,7 @@ impl Memory {
 
     /// Checks and records both sides, spoils the destination, and lets it run.
     fn finish_start(&mut self, a: &CopyAsync, lane: usize, operation: Operation, proxy: bool) -> Result<(), Wrong> {
-        let clock = Clock::agent(Rc::new(operation.view.clone()));
+        let clock = Clock::agent(Arc::new(operation.view.clone()));
         let mut result = Ok(());
         let reading = Site {
             what: What::CopyRead,

@@ -1,7 +1,7 @@
 //! What the threads of a warp know. Mostly they know the same: then it is kept once, and what is known of their own warp and
 //! block are two numbers.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::super::place::each;
 use super::view::{AGENT, Numbering, View};
@@ -21,12 +21,12 @@ pub(crate) struct Fenced {
 /// What each lane knows of others.
 #[derive(Clone, Debug)]
 enum Views {
-    Same(Rc<View>),
-    Each(Box<[Rc<View>; 32]>),
+    Same(Arc<View>),
+    Each(Box<[Arc<View>; 32]>),
 }
 
 impl Views {
-    fn of(&self, lane: u32) -> &Rc<View> {
+    fn of(&self, lane: u32) -> &Arc<View> {
         match self {
             Self::Same(view) => view,
             Self::Each(views) => &views[lane as usize],
@@ -49,7 +49,7 @@ pub(crate) struct Clock {
     /// Fences before, the latest of each scope and lane.
     pub fences: Vec<Fenced>,
     /// What relaxed reads have seen, which a later fence acquires: the lane, the blocks that released it, the view.
-    pub pending: Vec<(u32, (u32, u32), Rc<View>)>,
+    pub pending: Vec<(u32, (u32, u32), Arc<View>)>,
     /// When each lane executed its last `fence.proxy.async`.
     pub proxy_fences: [u32; 32],
     /// Whether it has waited for a barrier of the cluster.
@@ -64,7 +64,7 @@ impl Clock {
             lanes,
             block: (block * ids.warps * 32, ids.warps * 32),
             known: (1, 1, 1),
-            views: Views::Same(Rc::new(View::of_everything_before(1))),
+            views: Views::Same(Arc::new(View::of_everything_before(1))),
             fences: Vec::new(),
             pending: Vec::new(),
             proxy_fences: [0; 32],
@@ -73,7 +73,7 @@ impl Clock {
     }
 
     /// The clock of an asynchronous operation that knows what `view` does: all lanes are the one that started it.
-    pub fn agent(view: Rc<View>) -> Self {
+    pub fn agent(view: Arc<View>) -> Self {
         Self {
             first: AGENT - 32,
             lanes: u32::MAX,
@@ -103,7 +103,7 @@ impl Clock {
     }
 
     /// The view of a lane, without what the numbers say.
-    pub fn view(&self, lane: u32) -> &Rc<View> {
+    pub fn view(&self, lane: u32) -> &Arc<View> {
         self.views.of(lane)
     }
 
@@ -165,12 +165,12 @@ impl Clock {
     }
 
     /// The views of some lanes, joined.
-    fn joined(&self, lanes: u32, ids: Numbering) -> Rc<View> {
+    fn joined(&self, lanes: u32, ids: Numbering) -> Arc<View> {
         match &self.views {
             Views::Same(view) => view.clone(),
             Views::Each(views) => {
                 let mut all = each(lanes).map(|lane| &views[lane]);
-                let Some(first) = all.next() else { return Rc::default() };
+                let Some(first) = all.next() else { return Arc::default() };
                 let mut joined = first.clone();
                 for view in all {
                     join(&mut joined, view, ids);
@@ -181,7 +181,7 @@ impl Clock {
     }
 
     /// Some lanes learn what a view knows.
-    pub fn learn(&mut self, lanes: u32, view: &Rc<View>, ids: Numbering) {
+    pub fn learn(&mut self, lanes: u32, view: &Arc<View>, ids: Numbering) {
         if lanes & self.lanes == self.lanes {
             match &mut self.views {
                 Views::Same(mine) => join(mine, view, ids),
@@ -205,12 +205,12 @@ impl Clock {
             }
             return;
         }
-        let all = Rc::new(self.tell_all(lanes, tick, ids));
+        let all = Arc::new(self.tell_all(lanes, tick, ids));
         self.learn(lanes, &all, ids);
     }
 
     /// The whole block has met at `tick`, and all its threads know `view`.
-    pub fn meet_block(&mut self, view: &Rc<View>, tick: u32, ids: Numbering) {
+    pub fn meet_block(&mut self, view: &Arc<View>, tick: u32, ids: Numbering) {
         self.views = Views::Same(view.clone());
         self.known = (view.floor, tick, tick);
         debug_assert!(
@@ -220,11 +220,11 @@ impl Clock {
     }
 
     /// The joined views of all lanes, where they are the same for the whole block mostly.
-    pub fn everything(&self, ids: Numbering) -> Rc<View> {
+    pub fn everything(&self, ids: Numbering) -> Arc<View> {
         self.joined(self.lanes, ids)
     }
 
-    fn spread(&self) -> Box<[Rc<View>; 32]> {
+    fn spread(&self) -> Box<[Arc<View>; 32]> {
         match &self.views {
             Views::Same(view) => Box::new(std::array::from_fn(|_| view.clone())),
             Views::Each(views) => views.clone(),
@@ -262,13 +262,13 @@ fn tell(first: u32, view: &View, (block, warp): (u32, u32), lanes: u32, tick: u3
 }
 
 /// Joins a view into one that others may hold.
-pub(crate) fn join(mine: &mut Rc<View>, other: &Rc<View>, ids: Numbering) {
-    if Rc::ptr_eq(mine, other) || mine.covers(other) {
+pub(crate) fn join(mine: &mut Arc<View>, other: &Arc<View>, ids: Numbering) {
+    if Arc::ptr_eq(mine, other) || mine.covers(other) {
         return;
     }
     if other.covers(mine) {
         *mine = other.clone();
     } else {
-        Rc::make_mut(mine).join(other, ids);
+        Arc::make_mut(mine).join(other, ids);
     }
 }

@@ -1,7 +1,7 @@
 //! What a strong write carries to whoever reads it: what its thread knew at its release, or at a fence before; atomic operations
 //! pass on what they read.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::super::access::Scope;
 use super::clock::join;
@@ -11,7 +11,7 @@ use super::within;
 /// What threads of some blocks released.
 #[derive(Clone, Debug)]
 struct Part {
-    view: Rc<View>,
+    view: Arc<View>,
     /// Those that may take it: the scope of the release, or of the fence.
     scope: Scope,
     /// The blocks that released it, from the first to the last.
@@ -38,13 +38,13 @@ impl Message {
         let same = |part: &&mut Part| part.scope == scope && within(scope, part.blocks.0, block, ids);
         let Some(part) = self.parts.iter_mut().find(same) else {
             self.parts.push(Part {
-                view: Rc::new(view),
+                view: Arc::new(view),
                 scope,
                 blocks: (block, block),
             });
             return;
         };
-        join(&mut part.view, &Rc::new(view), ids);
+        join(&mut part.view, &Arc::new(view), ids);
         part.blocks = (part.blocks.0.min(block), part.blocks.1.max(block));
     }
 
@@ -54,7 +54,7 @@ impl Message {
         scope: Scope,
         block: u32,
         ids: Numbering,
-    ) -> impl Iterator<Item = (&Rc<View>, (u32, u32))> {
+    ) -> impl Iterator<Item = (&Arc<View>, (u32, u32))> {
         let open = move |part: &&Part| {
             within(part.scope, part.blocks.0, block, ids)
                 && within(scope, part.blocks.0, block, ids)

@@ -12,7 +12,7 @@ pub(crate) mod track;
 pub(crate) mod view;
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::access::{Order, Scope, Warp};
 use super::launch::Shape;
@@ -37,7 +37,7 @@ struct Meeting {
     /// In the phase that fills.
     arriving: View,
     /// In the last phase that is full.
-    full: Rc<View>,
+    full: Arc<View>,
 }
 
 /// What happened before what, in a launch.
@@ -129,14 +129,14 @@ impl Causality {
         if clock.pending.is_empty() {
             return;
         }
-        let taken = |&(lane, blocks, _): &(u32, (u32, u32), Rc<View>)| {
+        let taken = |&(lane, blocks, _): &(u32, (u32, u32), Arc<View>)| {
             lanes & 1 << lane != 0
                 && within(scope, blocks.0, warp.block, ids)
                 && within(scope, blocks.1, warp.block, ids)
         };
         let (now, later) = std::mem::take(&mut clock.pending).into_iter().partition(taken);
         clock.pending = later;
-        let now: Vec<(u32, (u32, u32), Rc<View>)> = now;
+        let now: Vec<(u32, (u32, u32), Arc<View>)> = now;
         now.iter().for_each(|(lane, _, view)| clock.learn(1 << lane, view, ids));
     }
 
@@ -233,7 +233,7 @@ impl Causality {
         let everybody = count(arrived) >= alive;
         let mut joined = self.told_together(block, arrived, tick, everybody);
         if everybody {
-            Rc::make_mut(&mut joined).raise_block(block, tick, self.ids);
+            Arc::make_mut(&mut joined).raise_block(block, tick, self.ids);
         }
         let ids = self.ids;
         let whole = everybody && count(waiting) >= alive;
@@ -249,14 +249,14 @@ impl Causality {
         }
     }
 
-    fn told_together(&self, block: u32, arrived: &[(u32, u32)], tick: u32, everybody: bool) -> Rc<View> {
-        let mut joined: Option<Rc<View>> = None;
+    fn told_together(&self, block: u32, arrived: &[(u32, u32)], tick: u32, everybody: bool) -> Arc<View> {
+        let mut joined: Option<Arc<View>> = None;
         for &(warp, lanes) in arrived {
             let clock = &self.clocks[block as usize][warp as usize];
             let view = if everybody {
                 clock.everything(self.ids)
             } else {
-                Rc::new(clock.tell_all(lanes, tick, self.ids))
+                Arc::new(clock.tell_all(lanes, tick, self.ids))
             };
             match &mut joined {
                 None => joined = Some(view),
@@ -295,7 +295,7 @@ impl Causality {
     /// A phase of the barrier of a cluster is full.
     pub fn cluster_complete(&mut self, cluster: u32) {
         let meeting = self.meetings.entry(cluster).or_default();
-        meeting.full = Rc::new(std::mem::take(&mut meeting.arriving));
+        meeting.full = Arc::new(std::mem::take(&mut meeting.arriving));
     }
 
     /// Lanes have waited for the barrier of their cluster.
@@ -320,7 +320,7 @@ impl Causality {
 }
 
 /// What a relaxed read has seen waits for a fence.
-fn keep_pending(clock: &mut Clock, lane: u32, blocks: (u32, u32), view: &Rc<View>, ids: Numbering) {
+fn keep_pending(clock: &mut Clock, lane: u32, blocks: (u32, u32), view: &Arc<View>, ids: Numbering) {
     match clock
         .pending
         .iter_mut()

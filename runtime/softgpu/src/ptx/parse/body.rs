@@ -3,7 +3,7 @@
 use super::{Parsed, Parser};
 use crate::ptx::ast::{Instruction, Operand, Space, Statement};
 use crate::ptx::lex::Token;
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl<'t> Parser<'t> {
     /// `{ statements }`.
@@ -70,7 +70,7 @@ impl<'t> Parser<'t> {
         Ok(Statement::Registers { ty, names, line })
     }
 
-    fn register(&mut self) -> Parsed<(Rc<str>, Option<u32>)> {
+    fn register(&mut self) -> Parsed<(Arc<str>, Option<u32>)> {
         let name = self.name("a register")?;
         if !self.eat('<') {
             return Ok((name, None));

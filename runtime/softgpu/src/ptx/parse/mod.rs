@@ -11,7 +11,7 @@ use super::ast::Module;
 use super::lex::{Token, lex};
 use super::literal::{Literal, literal};
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Scopes, vectors and initial values may be so deep within each other; compilers stay below ten.
 const DEEPEST: u32 = 100;
@@ -36,7 +36,7 @@ struct Parser<'t> {
     at: usize,
     depth: u32,
     /// Equal names share their memory.
-    names: HashMap<&'t str, Rc<str>>,
+    names: HashMap<&'t str, Arc<str>>,
 }
 
 type Parsed<T> = Result<T, ParseError>;
@@ -110,11 +110,11 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn intern(&mut self, text: &'t str) -> Rc<str> {
-        Rc::clone(self.names.entry(text).or_insert_with(|| Rc::from(text)))
+    fn intern(&mut self, text: &'t str) -> Arc<str> {
+        Arc::clone(self.names.entry(text).or_insert_with(|| Arc::from(text)))
     }
 
-    fn name(&mut self, what: &str) -> Parsed<Rc<str>> {
+    fn name(&mut self, what: &str) -> Parsed<Arc<str>> {
         let Token::Word(text) = self.peek() else {
             return self.wanted(what);
         };

@@ -3,7 +3,7 @@
 use super::{Parsed, Parser};
 use crate::ptx::ast::{Function, Module, Space, Variable};
 use crate::ptx::lex::Token;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Directives of a function's head that take no numbers.
 const FLAGS: [&str; 4] = ["noreturn", "explicitcluster", "blocksareclusters", "unified"];
@@ -22,8 +22,8 @@ const NUMBERED: [&str; 8] = [
 
 /// `.alias name, aliasee;` and its line.
 struct Alias {
-    name: Rc<str>,
-    of: Rc<str>,
+    name: Arc<str>,
+    of: Arc<str>,
     line: u32,
 }
 
@@ -147,7 +147,7 @@ impl<'t> Parser<'t> {
             });
         };
         let copy = Function {
-            name: Rc::clone(&alias.name),
+            name: Arc::clone(&alias.name),
             ..original.clone()
         };
         module.functions.retain(|f| f.name != alias.name);

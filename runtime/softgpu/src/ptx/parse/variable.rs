@@ -3,7 +3,7 @@
 use super::{Parsed, Parser};
 use crate::ptx::ast::{Initial, Space, Type, Variable};
 use crate::ptx::lex::Token;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Most elements of an initial value; more is no module but an attack on memory.
 const MOST: u64 = 1 << 26;
@@ -206,7 +206,7 @@ impl<'t> Parser<'t> {
         };
         self.at += 1;
         let generic = word == "generic" && self.eat('(');
-        let name: Rc<str> = match generic {
+        let name: Arc<str> = match generic {
             true => self.name("a variable or a function")?,
             false => self.intern(word),
         };
