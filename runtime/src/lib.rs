@@ -11,3 +11,4 @@ pub mod manifest;
 pub mod nvrtc;
 pub mod plan;
 pub mod scalar;
+pub mod sim;

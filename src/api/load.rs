@@ -4,6 +4,7 @@ use super::{Cell, Error, Tensor, Tensors};
 use rnnc_runtime::cpu::CpuEngine;
 use rnnc_runtime::engine::{Data, Engine};
 use rnnc_runtime::plan::{Buffer, BufferId, Plan, Role, Scope};
+use rnnc_runtime::sim::{Model, Options};
 use std::collections::BTreeMap;
 
 /// Where to run.
@@ -18,6 +19,13 @@ pub enum Device {
     Cuda {
         /// Which, counted from 0.
         ordinal: usize,
+    },
+    /// A simulated GPU: runs the kernels' own PTX and reports what they do wrong. Needs NVRTC, no GPU.
+    Sim {
+        /// What is simulated.
+        model: Model,
+        /// How.
+        options: Options,
     },
 }
 
@@ -45,6 +53,7 @@ impl Cell {
         let engine: Box<dyn Engine> = match device {
             Device::Cpu { threads } => Box::new(CpuEngine::new(self.plan().clone(), *threads)?),
             Device::Cuda { ordinal } => self.cuda(*ordinal)?,
+            Device::Sim { model, options } => self.sim(*model, *options)?,
         };
         Ok(Loaded {
             plan: self.plan().clone(),

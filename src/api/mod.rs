@@ -24,9 +24,10 @@
 //! # Ok::<(), rnnc::Error>(())
 //! ```
 
-mod cuda;
 mod error;
+mod gpu;
 mod load;
+pub mod sanitize;
 mod tensor;
 mod train;
 

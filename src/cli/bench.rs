@@ -29,6 +29,9 @@ pub struct BenchArgs {
     dtype: Dtype,
     #[command(flatten)]
     device: DeviceArgs,
+    /// Seed of the order of events on a simulated device
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
     /// Frames
     #[arg(short = 'T', long, default_value_t = 128)]
     frames: usize,
@@ -160,7 +163,7 @@ fn running(args: &BenchArgs, file: &source::Source) -> Result<Times, Failure> {
         buffers.map(|b| (b.name.clone(), random.tensor(&cell, b))).collect()
     };
     let (params, inputs) = (make(Role::Param), make(Role::Input));
-    let mut loaded = cell.load(&args.device.device()?).map_err(|e| failure(&e))?;
+    let mut loaded = cell.load(&args.device.device(args.seed)?).map_err(|e| failure(&e))?;
     loaded.set_params(&params).map_err(|e| failure(&e))?;
     let mut forward = || loaded.forward(&inputs, &Tensors::new()).map_err(|e| failure(&e));
     forward()?; // warms caches and makes the buffers

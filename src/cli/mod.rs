@@ -3,6 +3,7 @@
 
 mod bench;
 mod check;
+mod check_kernels;
 mod compile;
 mod completions;
 mod device;
@@ -57,6 +58,8 @@ enum Command {
     GradCheck(grad_check::GradCheckArgs),
     /// Time the compiler or a cell
     Bench(bench::BenchArgs),
+    /// Run a cell's kernels on simulated GPUs that check every access, over odd shapes and many orders of events
+    CheckKernels(check_kernels::CheckKernelsArgs),
     /// Write a starting cell to change
     New(new::NewArgs),
     /// Print completions for a shell
@@ -97,6 +100,7 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args),
         Command::GradCheck(args) => grad_check::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::CheckKernels(args) => check_kernels::run(&args),
         Command::New(args) => new::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

@@ -36,7 +36,7 @@ pub struct RunArgs {
     /// How reals are stored on the device
     #[arg(long, value_enum, default_value_t)]
     dtype: Dtype,
-    /// Seed of random weights and inputs
+    /// Seed of random weights and inputs, and of the order of events on a simulated device
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Frames of a random input
@@ -67,7 +67,7 @@ struct TensorSummary {
 
 /// Runs the cell.
 pub fn run(args: &RunArgs) -> Outcome {
-    let device = args.device.device()?;
+    let device = args.device.device(args.seed)?;
     let file = source::read(&args.cell.file)?;
     let map = args
         .map

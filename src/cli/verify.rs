@@ -23,6 +23,9 @@ pub struct VerifyArgs {
     data: PathBuf,
     #[command(flatten)]
     device: DeviceArgs,
+    /// Seed of the order of events on a simulated device
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
     /// Largest relative error of the norm
     #[arg(long, default_value_t = 1e-5)]
     tol: f64,
@@ -78,7 +81,7 @@ pub fn run(args: &VerifyArgs) -> Outcome {
     options.dims = dims.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
     let cell = rnnc::compile(&file.text(), &options).map_err(|e| Failure::Input(e.to_string()))?;
     refuse_unknown(&cell, &arrays)?;
-    let mut loaded = cell.load(&args.device.device()?).map_err(|e| failure(&e))?;
+    let mut loaded = cell.load(&args.device.device(args.seed)?).map_err(|e| failure(&e))?;
     let results = execute(&cell, &mut loaded, &arrays)?;
     let mut report = compare(&cell, loaded.device(), &results, &arrays, args.tol)?;
     if args.grad {
@@ -97,7 +100,9 @@ pub fn run(args: &VerifyArgs) -> Outcome {
 
 /// Runs the cell forward and backward; the gradients under their keys.
 fn gradients(cell: &Cell, trainable: &Trainable, args: &VerifyArgs, arrays: &Arrays) -> Result<Tensors, Failure> {
-    let mut training = trainable.load(&args.device.device()?).map_err(|e| failure(&e))?;
+    let mut training = trainable
+        .load(&args.device.device(args.seed)?)
+        .map_err(|e| failure(&e))?;
     training
         .set_params(&select(cell, arrays, |r| *r == Role::Param))
         .map_err(|e| failure(&e))?;

@@ -14,10 +14,12 @@ mod gradients;
 mod op;
 mod reverse;
 mod run;
+mod sample;
 
 pub use differences::{Difference, differences, draw};
 pub use error::ReferenceError;
 pub use gradients::gradients;
+pub use sample::{distance, farthest, sample};
 
 use crate::ir::{Graph, Name};
 use std::collections::BTreeMap;

@@ -196,7 +196,7 @@ impl Gpu for Host {
         &self.limits
     }
 
-    fn alloc(&mut self, bytes: usize) -> Result<Memory, RunError> {
+    fn alloc(&mut self, bytes: usize, _name: &str) -> Result<Memory, RunError> {
         let mut pipe = self.pipe.lock().unwrap();
         pipe.ask(b'A', &[bytes as u64], &[])?;
         let mut address = [0; 8];

@@ -6,7 +6,7 @@ use crate::support::Tensors;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rnnc::ir::{Graph, Name};
-use rnnc::reference::{self, Argument, ReferenceError, Tensor, arguments};
+use rnnc::reference::{self, ReferenceError, Tensor, arguments};
 use rnnc_runtime::cpu::CpuEngine;
 use rnnc_runtime::engine::{Data, Engine, RunError};
 use rnnc_runtime::given::key;
@@ -30,29 +30,12 @@ impl Sizes {
         reference::evaluate(graph, &self.dims, self.frames, self.batch, given)
     }
 
-    /// A tensor for every argument of the graph, of numbers within -1..1 that f32 holds, so that an engine in f32 starts
-    /// from the same: weights by the square root of their last axis, so that products neither grow nor vanish;
-    /// windows positive, because cells keep denominators in them; windows only if wanted.
+    /// A tensor for every argument of the graph, as [`reference::sample`] makes them; windows only if wanted.
     pub fn arguments(&self, graph: &Graph, seed: u64, windows: bool) -> Tensors {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut wanted = arguments(graph, &self.dims, self.frames, self.batch).unwrap();
         wanted.retain(|a| windows || !a.is_window);
-        wanted
-            .into_iter()
-            .map(|a| (a.key.clone(), argument(&a, &mut rng)))
-            .collect()
+        reference::sample(&wanted, seed)
     }
-}
-
-fn argument(about: &Argument, rng: &mut ChaCha8Rng) -> Tensor {
-    let is_weight = about.key.starts_with("p.") && about.shape.len() > 1;
-    let fan_in = about.shape.last().filter(|_| is_weight).copied().unwrap_or(1);
-    let scale = 1.0 / (fan_in as f32).sqrt();
-    Tensor::from_fn(&about.shape, |_| match about.range {
-        Some(rows) => rng.random_range(0..rows) as f64,
-        None if about.is_window => f64::from(rng.random_range(0.25f32..1.0)),
-        None => f64::from(rng.random_range(-1.0f32..1.0) * scale),
-    })
 }
 
 /// The tensors as data of the plan's buffers. What the plan does not take is left out.

@@ -1,6 +1,7 @@
 //! What tests share: golden files, tensors made from a seed, and how far two results are apart.
 
 use rnnc::reference::Tensor;
+pub use rnnc::reference::{distance, farthest};
 use safetensors::{Dtype, SafeTensors};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,36 +29,4 @@ pub fn read_tensors(path: &Path) -> Tensors {
 
 fn numbers<const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> f64) -> Vec<f64> {
     bytes.as_chunks::<N>().0.iter().map(|b| from(*b)).collect()
-}
-
-/// The norm of the difference over that of `want`, but over 0.02 an element where `want` is smaller than that: what
-/// cancels to nothing has no relative error. Infinite where only one is a number, or the shapes differ.
-pub fn distance(got: &Tensor, want: &Tensor) -> f64 {
-    if got.shape != want.shape {
-        return f64::INFINITY;
-    }
-    let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
-    let apart = |(a, b): (&f64, &f64)| {
-        if a == b || (a.is_nan() && b.is_nan()) {
-            0.0
-        } else {
-            a - b
-        }
-    };
-    let off = squares(&mut got.data.iter().zip(&want.data).map(apart));
-    let finite = squares(&mut want.data.iter().copied().filter(|v| v.is_finite()));
-    let distance = off / finite.max(0.02 * (want.data.len() as f64).sqrt());
-    if distance.is_nan() { f64::INFINITY } else { distance }
-}
-
-/// The key at which two results are farthest apart, and how far. A key that only one has is infinitely far.
-pub fn farthest(got: &Tensors, want: &Tensors) -> (String, f64) {
-    let keys = got.keys().chain(want.keys());
-    let far = |key: &String| match (got.get(key), want.get(key)) {
-        (Some(a), Some(b)) => distance(a, b),
-        _ => f64::INFINITY,
-    };
-    keys.map(|k| (k.clone(), far(k)))
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .unwrap_or_default()
 }

@@ -97,7 +97,7 @@ impl Gpu for Cuda {
         &self.limits
     }
 
-    fn alloc(&mut self, bytes: usize) -> Result<CudaSlice<u8>, RunError> {
+    fn alloc(&mut self, bytes: usize, _name: &str) -> Result<CudaSlice<u8>, RunError> {
         // SAFETY: the memory is unset. What is read of it was written before, by an upload, a fill or a kernel: that is what
         // a plan's checker checks.
         let memory = unsafe { self.stream.alloc::<u8>(bytes) };

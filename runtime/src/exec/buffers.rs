@@ -45,7 +45,7 @@ impl<G: Gpu> Buffers<G> {
         // The old region goes first, so that both need not fit.
         *slot = None;
         *slot = Some(Region {
-            memory: gpu.alloc(needed)?,
+            memory: gpu.alloc(needed, &buffer.name)?,
             capacity: needed,
         });
         Ok(())

@@ -138,7 +138,7 @@ impl Gpu for Fake {
         &self.limits
     }
 
-    fn alloc(&mut self, bytes: usize) -> Result<Memory, RunError> {
+    fn alloc(&mut self, bytes: usize, _name: &str) -> Result<Memory, RunError> {
         assert!(bytes > 0);
         if bytes as u64 > self.limits.memory {
             return Err(RunError::Unsupported {

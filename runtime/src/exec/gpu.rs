@@ -111,11 +111,11 @@ pub trait Gpu: Send {
     /// What it is.
     fn limits(&self) -> &Limits;
 
-    /// New memory of `bytes` > 0 bytes, aligned to 256, with anything in it.
+    /// New memory of `bytes` > 0 bytes, aligned to 256, with anything in it; `name` says what it is for, in messages.
     ///
     /// # Errors
     /// [`RunError::Unsupported`] if there is not so much; the device fails.
-    fn alloc(&mut self, bytes: usize) -> Result<Self::Memory, RunError>;
+    fn alloc(&mut self, bytes: usize, name: &str) -> Result<Self::Memory, RunError>;
 
     /// Host to device, to the start of `to`.
     ///

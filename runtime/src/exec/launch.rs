@@ -112,7 +112,7 @@ impl<G: Gpu> Exchange<G> {
         }
         self.memory = None;
         let bytes = usize::try_from(self.what.bytes(groups)).unwrap_or(usize::MAX);
-        self.memory = Some(gpu.alloc(bytes)?);
+        self.memory = Some(gpu.alloc(bytes, "workspace")?);
         self.groups = groups;
         self.clear(gpu)
     }
