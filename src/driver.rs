@@ -110,6 +110,8 @@ pub struct Differentiated {
     pub tape: Vec<Taped>,
     /// How the gradients of initial windows come about.
     pub windows: Vec<Window>,
+    /// The derivative of the defaults of initial windows, if any is computed.
+    pub defaults: Option<Planned>,
 }
 
 /// Text to the plans of a cell and of its gradients.
@@ -129,25 +131,30 @@ pub fn gradient(
     }
     let gradient::Gradient {
         forward,
-        mut backward,
+        backward,
         tape,
         windows,
+        defaults,
     } = gradient::run(&analysed.graph);
     let forward = Analysed {
         facts: analysis::analyse(&forward)?,
         graph: forward,
         ..analysed
     };
-    let applied = transform::run(&mut backward);
-    let backward = Analysed {
-        facts: analysis::analyse(&backward)?,
-        graph: backward,
-        applied,
-        warnings: Diagnostics::default(),
+    let against_time = |mut graph: Graph| {
+        let applied = transform::run(&mut graph);
+        let analysed = Analysed {
+            facts: analysis::analyse(&graph)?,
+            graph,
+            applied,
+            warnings: Diagnostics::default(),
+        };
+        schedule(analysed, source, dims, elem)
     };
     Ok(Differentiated {
         forward: schedule(forward, source, dims, elem)?,
-        backward: schedule(backward, source, dims, elem)?,
+        backward: against_time(backward)?,
+        defaults: defaults.map(against_time).transpose()?,
         tape,
         windows,
     })

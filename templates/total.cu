@@ -1,4 +1,4 @@
-{{ comment }}extern "C" __global__ void __launch_bounds__({{ threads }}) {{ name }}(
+{{ comment }}extern "C" __global__ void __launch_bounds__({{ threads }}, 2) {{ name }}(
 {{ parameters }})
 {
     // Four floats more than needed: columns then start in different banks, and quads stay aligned.
@@ -35,7 +35,7 @@
                 right[step][item] = value;
             }
             __syncthreads();
-            #pragma unroll 4
+            #pragma unroll 2
             for (int step = 0; step < {{ depth }}; ++step) {
                 const float4 x = *(const float4*)&left[step][line * {{ each }}];
                 const float4 w = *(const float4*)&right[step][column * {{ each }}];

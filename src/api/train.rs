@@ -9,6 +9,7 @@ use rnnc_runtime::plan::{Role, Scope};
 pub struct Trainable {
     forward: Cell,
     backward: Cell,
+    defaults: Option<Cell>,
     tape: Vec<Taped>,
     windows: Vec<Window>,
 }
@@ -23,6 +24,7 @@ pub fn compile_gradient(source: &str, options: &Options) -> Result<Trainable, Er
     Ok(Trainable {
         forward: cell(found.forward),
         backward: cell(found.backward),
+        defaults: found.defaults.map(cell),
         tape: found.tape,
         windows: found.windows,
     })
@@ -47,6 +49,7 @@ impl Trainable {
         Ok(Training {
             forward: self.forward.load(device)?,
             backward: self.backward.load(device)?,
+            defaults: self.defaults.as_ref().map(|cell| cell.load(device)).transpose()?,
             tape: self.tape.clone(),
             windows: self.windows.clone(),
         })
@@ -57,6 +60,7 @@ impl Trainable {
 pub struct Training {
     forward: Loaded,
     backward: Loaded,
+    defaults: Option<Loaded>,
     tape: Vec<Taped>,
     windows: Vec<Window>,
 }
@@ -92,10 +96,12 @@ impl Training {
     /// As [`Loaded::set_params`].
     pub fn set_params(&mut self, params: &Tensors) -> Result<(), Error> {
         self.forward.set_params(params)?;
-        let known = |name: &String| self.backward.has(name, |role| *role == Role::Param);
-        let read = params.iter().filter(|(name, _)| known(name));
-        self.backward
-            .set_params(&read.map(|(name, tensor)| (name.clone(), tensor.clone())).collect())
+        for loaded in std::iter::once(&mut self.backward).chain(&mut self.defaults) {
+            let mut read = params.clone();
+            read.retain(|name, _| loaded.has(name, |role| *role == Role::Param));
+            loaded.set_params(&read)?;
+        }
+        Ok(())
     }
 
     /// Runs all frames of the inputs, as [`Loaded::forward`] does, and keeps what the backward run needs.
@@ -141,7 +147,11 @@ impl Training {
         let first = |window: &Window| Some((window.parts.first()?.0.to_string(), states.get(&*window.name)?.clone()));
         let ends = self.windows.iter().filter_map(first).collect();
         let run = self.backward.forward(&taken, &ends)?;
-        Ok(self.gradients(tape, run))
+        let mut found = self.gradients(tape, run);
+        if let Some(defaults) = &mut self.defaults {
+            add_defaults(defaults, tape, &mut found)?;
+        }
+        Ok(found)
     }
 
     fn refuse_unknown(&self, outputs: &Tensors, states: &Tensors) -> Result<(), Error> {
@@ -191,6 +201,46 @@ impl Training {
         found.states = states.filter_map(|w| window(w, &run.states)).collect();
         found
     }
+}
+
+/// Adds what reaches parameters and static inputs by the defaults of states that were not given.
+fn add_defaults(defaults: &mut Loaded, tape: &Tape, found: &mut Gradients) -> Result<(), Error> {
+    let mut taken = Tensors::new();
+    for buffer in defaults.buffers(|role| *role == Role::Input) {
+        let state = buffer.name.strip_prefix("ds0.").unwrap_or_default();
+        let tensor = match found.states.get(state) {
+            Some(window) => summed(window, buffer.shape.len(), tape.states.contains_key(state)),
+            None => match tape.inputs.get(&buffer.name) {
+                Some(tensor) => tensor.clone(),
+                None => continue,
+            },
+        };
+        taken.insert(buffer.name.clone(), tensor);
+    }
+    for (name, more) in defaults.forward(&taken, &Tensors::new())?.outputs {
+        let sum = match name.split_once('.') {
+            Some(("dx", input)) => found.inputs.get_mut(input),
+            Some(("dp", param)) => found.params.get_mut(param),
+            _ => None,
+        };
+        if let Some(Data::F32(values)) = sum.map(|s| &mut s.data) {
+            values.iter_mut().zip(floats(&more)).for_each(|(s, v)| *s += v);
+        }
+    }
+    Ok(())
+}
+
+/// The sum over the frames of a window of values with `rank` axes; 0 if the window was given, for then its default took
+/// no part.
+fn summed(window: &Tensor, rank: usize, was_given: bool) -> Tensor {
+    let shape = &window.shape[window.shape.len().saturating_sub(rank + 1)..];
+    let mut sum = vec![0.0; shape.iter().product()];
+    if !was_given && !sum.is_empty() {
+        for frame in floats(window).chunks(sum.len()) {
+            sum.iter_mut().zip(frame).for_each(|(s, v)| *s += v);
+        }
+    }
+    Tensor::new(shape, sum)
 }
 
 /// The frames of a value, late by its delay.

@@ -34,6 +34,9 @@ pub struct CompileArgs {
     /// Use approximations of exp, tanh and their kin
     #[arg(long)]
     fast_math: bool,
+    /// For training: write the cell with its tape, and NAME_backward, which computes the gradients
+    #[arg(long)]
+    grad: bool,
     /// Print the list of files as JSON
     #[arg(long)]
     json: bool,
@@ -85,33 +88,18 @@ struct Written {
 /// Compiles and writes.
 pub fn run(args: &CompileArgs) -> Outcome {
     let file = source::read(&args.cell.file)?;
-    let (planned, defaulted) = plan(&file, &args.cell, args.dtype)?;
-    file.report(&planned.analysed.warnings);
+    let (plans, defaulted) = plans(&file, &args.cell, args.dtype, args.grad)?;
+    plans.iter().for_each(|planned| file.report(&planned.analysed.warnings));
     if !defaulted.is_empty() && !args.json {
         eprintln!(
             "note: {} not given, taken as {DEFAULT_DIM} (set with --dims)",
             defaulted.join(", ")
         );
     }
-    let target = Target {
-        arch: args.arch.clone(),
-        fast_math: args.fast_math,
-        ..Target::default()
-    };
-    let emitted = codegen::cuda::emit(&planned.plan, &target);
-    let mut emit = args.emit.clone();
-    emit.sort_unstable();
-    emit.dedup();
     std::fs::create_dir_all(&args.output).map_err(input(args.output.display()))?;
-    let module = Module {
-        emitted: &emitted,
-        args,
-        compiled: std::cell::OnceCell::new(),
-    };
     let mut written = Vec::new();
-    for what in emit {
-        let bytes = contents(what, &file, &planned, &module)?;
-        written.push(write(&args.output, &planned.plan.cell, what, &bytes)?);
+    for planned in &plans {
+        write_plan(args, &file, planned, &mut written)?;
     }
     if args.json {
         return super::print_json(&written);
@@ -121,8 +109,54 @@ pub fn run(args: &CompileArgs) -> Outcome {
         .try_for_each(|w| super::print(&format!("{} ({} bytes)", w.file, w.bytes)))
 }
 
+/// Writes everything wanted of one plan.
+fn write_plan(args: &CompileArgs, file: &source::Source, planned: &Planned, written: &mut Vec<Written>) -> Outcome {
+    let target = Target {
+        arch: args.arch.clone(),
+        fast_math: args.fast_math,
+        ..Target::default()
+    };
+    let emitted = codegen::cuda::emit(&planned.plan, &target);
+    let mut emit = args.emit.clone();
+    emit.sort_unstable();
+    emit.dedup();
+    let module = Module {
+        emitted: &emitted,
+        args,
+        compiled: std::cell::OnceCell::new(),
+    };
+    for what in emit {
+        let bytes = contents(what, file, planned, &module)?;
+        written.push(write(&args.output, &planned.plan.cell, what, &bytes)?);
+    }
+    Ok(())
+}
+
 /// Plans a cell; dimensions that are not given have a default, and are listed.
 pub fn plan(file: &source::Source, cell: &CellArgs, dtype: Dtype) -> Result<(Planned, Vec<String>), Failure> {
+    let (dims, defaulted) = dims(file, cell)?;
+    let planned = driver::plan(&file.bytes, &source::choice(cell), &dims, dtype.into()).map_err(|d| file.fail(&d))?;
+    Ok((planned, defaulted))
+}
+
+/// As [`plan`]; with `grad` the cell with its tape, then its gradients.
+pub fn plans(
+    file: &source::Source,
+    cell: &CellArgs,
+    dtype: Dtype,
+    grad: bool,
+) -> Result<(Vec<Planned>, Vec<String>), Failure> {
+    if !grad {
+        return plan(file, cell, dtype).map(|(planned, defaulted)| (vec![planned], defaulted));
+    }
+    let (dims, defaulted) = dims(file, cell)?;
+    let choice = source::choice(cell);
+    let found = driver::gradient(&file.bytes, &choice, &dims, dtype.into()).map_err(|d| file.fail(&d))?;
+    Ok((vec![found.forward, found.backward], defaulted))
+}
+
+/// Values of a cell's dimensions, and those among them that are the default.
+fn dims(file: &source::Source, cell: &CellArgs) -> Result<(BTreeMap<Name, i64>, Vec<String>), Failure> {
     let choice = source::choice(cell);
     let checked = driver::check(&file.bytes, &choice).map_err(|d| file.fail(&d))?;
     let given = cell.given_dims();
@@ -150,8 +184,7 @@ pub fn plan(file: &source::Source, cell: &CellArgs, dtype: Dtype) -> Result<(Pla
         }
         dims.insert(dim.clone(), value.unwrap_or(DEFAULT_DIM));
     }
-    let planned = driver::plan(&file.bytes, &choice, &dims, dtype.into()).map_err(|d| file.fail(&d))?;
-    Ok((planned, defaulted))
+    Ok((dims, defaulted))
 }
 
 /// The compiled text, made when it is first needed.

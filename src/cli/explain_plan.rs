@@ -3,6 +3,7 @@
 use super::compile;
 use super::{CellArgs, Dtype, Outcome, source};
 use rnnc::analysis::report::{self, Report};
+use rnnc::driver::Planned;
 use rnnc_runtime::plan::{Kernel, Launch, Plan, cost};
 use serde::Serialize;
 
@@ -20,6 +21,9 @@ pub struct ExplainPlanArgs {
     /// Sequences, for the counts of bytes and operations
     #[arg(short = 'B', long, default_value_t = 16)]
     batch: usize,
+    /// For training: explain the cell with its tape, then what computes the gradients
+    #[arg(long)]
+    grad: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -53,11 +57,28 @@ struct Row {
 /// Explains the plan.
 pub fn run(args: &ExplainPlanArgs) -> Outcome {
     let file = source::read(&args.cell.file)?;
-    let (planned, defaulted) = compile::plan(&file, &args.cell, args.dtype)?;
+    let (plans, defaulted) = compile::plans(&file, &args.cell, args.dtype, args.grad)?;
+    let explained: Vec<Explained> = plans.iter().map(|planned| explain(planned, args)).collect();
+    if args.json {
+        return match explained.as_slice() {
+            [one] => super::print_json(one),
+            several => super::print_json(&several),
+        };
+    }
+    if !defaulted.is_empty() {
+        eprintln!(
+            "note: {} not given, taken as 256 (set with --dims)",
+            defaulted.join(", ")
+        );
+    }
+    explained.iter().try_for_each(print)
+}
+
+fn explain(planned: &Planned, args: &ExplainPlanArgs) -> Explained {
     let analysed = &planned.analysed;
     let rows = |launches: &[Launch]| launches.iter().map(|l| row(&planned.plan, l, args)).collect();
     let applied = analysed.applied.iter().filter(|a| a.changes > 0);
-    let explained = Explained {
+    Explained {
         cell: planned.plan.cell.clone(),
         dims: planned.plan.dims.clone(),
         frames: args.frames,
@@ -67,17 +88,7 @@ pub fn run(args: &ExplainPlanArgs) -> Outcome {
         initial: rows(&planned.plan.initial),
         launches: rows(&planned.plan.launches),
         transforms: applied.map(|a| (a.pass.to_owned(), a.changes)).collect(),
-    };
-    if args.json {
-        return super::print_json(&explained);
     }
-    if !defaulted.is_empty() {
-        eprintln!(
-            "note: {} not given, taken as 256 (set with --dims)",
-            defaulted.join(", ")
-        );
-    }
-    print(&explained)
 }
 
 fn row(plan: &Plan, launch: &Launch, args: &ExplainPlanArgs) -> Row {

@@ -23,13 +23,7 @@ pub fn gradients(
     given: &Tensors,
     cotangents: &Tensors,
 ) -> Result<Tensors, ReferenceError> {
-    let left = evaluate(&gradient.forward, dims, frames, batch, given)?;
-    let mut taken = Tensors::new();
-    for taped in &gradient.tape {
-        tape(taped, batch, given, &left, &mut taken);
-    }
-    interface(gradient, given, &left, cotangents, &mut taken);
-    windows(gradient, cotangents, &mut taken);
+    let taken = backward_arguments(gradient, dims, (frames, batch), given, cotangents)?;
     if let Some(name) = cotangents.keys().find(|key| !is_cotangent(gradient, key)) {
         return Err(ReferenceError::Unknown { name: name.clone() });
     }
@@ -41,8 +35,83 @@ pub fn gradients(
         }
     }
     zeros(&gradient.forward, given, &mut results);
-    results.extend(gradient.windows.iter().filter_map(|w| window(w, batch, &right)));
+    let windows: Tensors = gradient
+        .windows
+        .iter()
+        .filter_map(|w| window(w, batch, &right))
+        .collect();
+    if let Some(graph) = &gradient.defaults {
+        defaults(graph, dims, batch, (given, &windows), &mut results)?;
+    }
+    results.extend(windows);
     Ok(results)
+}
+
+/// What the backward graph takes: the tape of a forward run, and cotangents (zero where they are not given).
+///
+/// # Errors
+/// As [`gradients`].
+pub fn backward_arguments(
+    gradient: &Gradient,
+    dims: &BTreeMap<Name, i64>,
+    (frames, batch): (usize, usize),
+    given: &Tensors,
+    cotangents: &Tensors,
+) -> Result<Tensors, ReferenceError> {
+    let left = evaluate(&gradient.forward, dims, frames, batch, given)?;
+    let mut taken = Tensors::new();
+    for taped in &gradient.tape {
+        tape(taped, batch, given, &left, &mut taken);
+    }
+    interface(gradient, given, &left, cotangents, &mut taken);
+    windows(gradient, cotangents, &mut taken);
+    Ok(taken)
+}
+
+/// Adds what reaches parameters and static inputs by the defaults of windows that were not given.
+fn defaults(
+    graph: &Graph,
+    dims: &BTreeMap<Name, i64>,
+    batch: usize,
+    (given, windows): (&Tensors, &Tensors),
+    results: &mut Tensors,
+) -> Result<(), ReferenceError> {
+    let mut taken = Tensors::new();
+    for id in graph.inputs.iter().chain(&graph.params) {
+        let name = graph.node(*id).name.as_deref().unwrap_or_default();
+        let (key, tensor) = match windows.get(name) {
+            Some(window) => (
+                format!("x.{name}"),
+                summed(window, graph.node(*id).ty.axes.len(), given.contains_key(&name[1..])),
+            ),
+            None => {
+                let prefix = if graph.params.contains(id) { "p" } else { "x" };
+                let key = format!("{prefix}.{name}");
+                let Some(tensor) = given.get(&key) else { continue };
+                (key, tensor.clone())
+            }
+        };
+        taken.insert(key, tensor);
+    }
+    for (key, tensor) in evaluate(graph, dims, 1, batch, &taken)? {
+        if let Some(sum) = key.strip_prefix("y.").and_then(|key| results.get_mut(key)) {
+            sum.data.iter_mut().zip(&tensor.data).for_each(|(s, v)| *s += v);
+        }
+    }
+    Ok(())
+}
+
+/// The sum over the frames of a window; 0 if the window was given, for then its default took no part.
+fn summed(window: &Tensor, rank: usize, was_given: bool) -> Tensor {
+    let shape = window.shape[window.shape.len() - rank - 1..].to_vec();
+    let mut sum = Tensor::from_fn(&shape, |_| 0.0);
+    if !was_given {
+        let length = sum.data.len().max(1);
+        for frame in window.data.chunks(length) {
+            sum.data.iter_mut().zip(frame).for_each(|(s, v)| *s += v);
+        }
+    }
+    sum
 }
 
 /// The frames of a value, late by its delay.

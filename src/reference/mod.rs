@@ -18,7 +18,7 @@ mod sample;
 
 pub use differences::{Difference, differences, draw};
 pub use error::ReferenceError;
-pub use gradients::gradients;
+pub use gradients::{backward_arguments, gradients};
 pub use sample::{distance, farthest, sample};
 
 use crate::ir::{Graph, Name};

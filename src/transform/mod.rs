@@ -9,6 +9,7 @@ pub mod fold;
 pub mod gradient;
 pub mod hoist;
 pub mod merge_products;
+pub mod merge_totals;
 pub mod part_products;
 pub mod prune;
 mod rebuild;
@@ -40,6 +41,7 @@ pub const PASSES: &[Pass] = &[
     // After gates were told apart, for only then are the two sums that make up a gate one.
     ("hoist", hoist::run),
     ("merge_products", merge_products::run),
+    ("merge_totals", merge_totals::run),
     // What the passes before laid bare.
     ("fold", fold::run),
     ("share", share::run),

@@ -60,6 +60,11 @@ impl<'g> Rebuild<'g> {
             Op::StaticInput => Kind::Static,
             _ => most.unwrap_or(Kind::Const),
         };
+        self.add_of_kind(op, ty, kind, span, operands)
+    }
+
+    /// Adds a node whose kind does not follow from its operands: a total.
+    pub(super) fn add_of_kind(&mut self, op: Op, ty: Type, kind: Kind, span: Span, operands: &[Read]) -> NodeId {
         let node = Node {
             op,
             ty,

@@ -199,7 +199,30 @@ fn tables_and_losses_have_derivatives() {
     check(text, &[("V", 5), ("E", 3)]);
 }
 
-/// Initial windows that are parameters take part as windows: what was not given is of no consequence.
+/// States that are not given start from parameters and static inputs, which get their gradients.
+#[test]
+fn defaults_of_windows_have_derivatives() {
+    let text = "cell c(H) {
+  input x: [H]
+  static input s: [H]
+  param p: [H], q: []
+  state h: [H] = tanh(p) * s, g: [H] = q, k: [H] = 0.5
+  output h, k
+  h = tanh(x + 0.5 * h[t-1] * g[t-2])
+  g = g[t-1] * 0.9 + h
+  k = k[t-1] * p + g
+}";
+    let dims = BTreeMap::from([(Name::from("H"), 3)]);
+    for size in SIZES {
+        let mut graph = graph(text);
+        transform::run(&mut graph);
+        let mut check = Check::new(&graph, dims.clone(), size);
+        check.given.retain(|key, _| !key.starts_with("s0.") || key == "s0.k");
+        check.run(text);
+    }
+}
+
+/// More delays than frames: what the final windows get goes on to the initial ones.
 #[test]
 fn windows_longer_than_the_run_hand_cotangents_through() {
     let text = "cell c(H) {

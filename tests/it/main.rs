@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
 
+mod backward;
 mod cli;
 mod corpora;
 mod cpu;

@@ -68,9 +68,10 @@ fn tensors(plan: &Plan, frames: usize, batch: usize, mut results: BTreeMap<Buffe
     let named = results.into_iter().map(|(id, data)| {
         let buffer = plan.buffer(id);
         let mut shape = match buffer.scope {
-            Scope::Window(1) => vec![batch],
+            Scope::Const => vec![],
+            Scope::Batch | Scope::Window(1) => vec![batch],
             Scope::Window(k) => vec![k, batch],
-            _ => vec![frames, batch],
+            Scope::Frame => vec![frames, batch],
         };
         shape.extend(&buffer.shape);
         (key(buffer), Tensor { shape, data })

@@ -123,9 +123,14 @@ fn strips(total: &Total) -> usize {
 /// Which part of the result a tile is.
 fn place_lines(total: &Total) -> Vec<String> {
     let (down, across) = (total.rows.div_ceil(SIDE), total.columns.div_ceil(SIDE));
+    let part = |before: usize, of: usize| match (before, of) {
+        (_, 1) => "0".to_string(),
+        (1, n) => format!("(int)(tile % {n}) * {SIDE}"),
+        (before, n) => format!("(int)(tile / {before} % {n}) * {SIDE}"),
+    };
     let mut lines = vec![
-        format!("const int first_column = (int)(tile % {across}) * {SIDE};"),
-        format!("const int first_row = (int)(tile / {across} % {down}) * {SIDE};"),
+        format!("const int first_column = {};", part(1, across)),
+        format!("const int first_row = {};", part(across, down)),
     ];
     if total.groups > 1 {
         let tiles = down * across;

@@ -32,9 +32,7 @@ impl Adjoints {
     /// Nothing has reached anything; the states for delayed reads stand.
     pub(super) fn new(build: &mut Build<'_>) -> Adjoints {
         let forward = build.forward;
-        let mut sums = Vec::new();
-        sums.resize_with(forward.bound(), Sum::default);
-        let mut delayed = BTreeMap::new();
+        let mut adjoints = Adjoints::within_frame(forward);
         for id in forward.states() {
             let node = forward.node(id);
             if node.ty.scalar != Scalar::Real {
@@ -43,10 +41,20 @@ impl Adjoints {
             for delay in delays(forward, id) {
                 let name = format!("d.{}.{delay}", forward.label(id)).into();
                 let state = build.leaf(Op::State { window: delay }, &node.ty, name);
-                delayed.insert((id, delay), (state, Sum::default()));
+                adjoints.delayed.insert((id, delay), (state, Sum::default()));
             }
         }
-        Adjoints { sums, delayed }
+        adjoints
+    }
+
+    /// As [`Adjoints::new`], where nothing that is read with a delay takes part.
+    pub(super) fn within_frame(forward: &Graph) -> Adjoints {
+        let mut sums = Vec::new();
+        sums.resize_with(forward.bound(), Sum::default);
+        Adjoints {
+            sums,
+            delayed: BTreeMap::new(),
+        }
     }
 
     /// How the gradients of initial windows come about.

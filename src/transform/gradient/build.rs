@@ -14,7 +14,7 @@ pub(super) struct Build<'f> {
 
 impl<'f> Build<'f> {
     pub(super) fn new(forward: &'f Graph) -> Build<'f> {
-        let mut graph = Graph::new(&forward.name);
+        let mut graph = Graph::new(&format!("{}_backward", forward.name));
         graph.dims.clone_from(&forward.dims);
         graph.against_time = true;
         let span = Span::default();

@@ -21,6 +21,7 @@ use super::prune;
 use crate::ir::{Graph, Name, Node, NodeId, Op, Output, Read, Scalar};
 use adjoint::Adjoints;
 use build::Build;
+use tape::Values;
 
 /// A graph and its derivative.
 #[derive(Clone, Debug)]
@@ -33,6 +34,10 @@ pub struct Gradient {
     pub tape: Vec<Taped>,
     /// Where the gradients of initial windows come from.
     pub windows: Vec<Window>,
+    /// What the gradients of initial windows that the caller left to their defaults come to, if a default is computed from
+    /// parameters or static inputs: a graph of its own, whose inputs `ds0.NAME` (`[B, axes]`, the sum over the window's
+    /// frames) are static and whose outputs add to those of `backward`.
+    pub defaults: Option<Graph>,
 }
 
 /// An input of the backward graph that the forward run leaves.
@@ -96,17 +101,53 @@ pub fn run(forward: &Graph) -> Gradient {
         }
     }
     let windows = adjoints.windows(forward);
-    for id in forward.topological().into_iter().rev() {
-        if let Some(adjoint) = adjoints.finish(&mut build, id) {
-            operations::propagate(&mut build, &values, &mut adjoints, id, adjoint);
-            output(&mut build, id, adjoint);
+    propagate(&mut build, &values, &mut adjoints);
+    adjoints.close(&mut build);
+    let backward = finished(build);
+    let mut found = tape::record(forward, backward, &values, windows);
+    found.defaults = defaults(forward);
+    found
+}
+
+/// From every result to what it was computed from.
+fn propagate(build: &mut Build<'_>, values: &Values, adjoints: &mut Adjoints) {
+    for id in build.forward.topological().into_iter().rev() {
+        if let Some(adjoint) = adjoints.finish(build, id) {
+            operations::propagate(build, values, adjoints, id, adjoint);
+            output(build, id, adjoint);
         }
     }
-    adjoints.close(&mut build);
-    let mut backward = build.graph;
-    prune::run(&mut backward);
-    drop_unread(&mut backward);
-    tape::record(forward, backward, &values, windows)
+}
+
+fn finished(build: Build<'_>) -> Graph {
+    let mut graph = build.graph;
+    prune::run(&mut graph);
+    drop_unread(&mut graph);
+    graph
+}
+
+/// The name of the input of [`Gradient::defaults`] that holds the gradient of an initial window.
+pub fn of_window(state: &str) -> Name {
+    format!("ds0.{state}").into()
+}
+
+/// The derivative of the default values of initial windows.
+fn defaults(forward: &Graph) -> Option<Graph> {
+    let mut build = Build::new(forward);
+    build.graph.name = format!("{}_defaults", forward.name);
+    let values = tape::values(&mut build);
+    let mut adjoints = Adjoints::within_frame(forward);
+    for id in forward.states() {
+        if let Some(initial) = forward.operands(id).get(1) {
+            let given = build.leaf(Op::StaticInput, &forward.node(id).ty, of_window(&forward.label(id)));
+            build.graph.inputs.push(given);
+            let given = build.lowered(Read::now(given), forward.node(initial.node).kind);
+            adjoints.add(*initial, given);
+        }
+    }
+    propagate(&mut build, &values, &mut adjoints);
+    let graph = finished(build);
+    (!graph.outputs.is_empty()).then_some(graph)
 }
 
 /// Gradients of what the caller gave are outputs.

@@ -131,6 +131,7 @@ pub(super) fn record(forward: &Graph, backward: Graph, values: &Values, windows:
         backward,
         tape,
         windows,
+        defaults: None,
     }
 }
 

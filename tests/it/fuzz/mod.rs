@@ -311,7 +311,22 @@ fn compile(input: &Input) -> Stage {
     assert_eq!(rnnc_runtime::plan::check(&planned.plan), Ok(()), "the plan");
     let emitted = codegen::cuda::emit(&planned.plan, &Target::default());
     assert!(!emitted.text.is_empty() && !emitted.header.is_empty());
+    let found = driver::gradient(source, &choice, &dims, input.elem);
+    differentiated(&found.expect("what can be planned can be derived"));
     Stage::Emitted
+}
+
+/// Both plans of a derivative are sound, and become text.
+fn differentiated(found: &driver::Differentiated) {
+    for planned in [&found.forward, &found.backward] {
+        assert_eq!(verify(&planned.analysed.graph), Ok(()), "the graph for training");
+        assert_eq!(
+            rnnc_runtime::plan::check(&planned.plan),
+            Ok(()),
+            "the plan for training"
+        );
+        assert!(!codegen::cuda::emit(&planned.plan, &Target::default()).text.is_empty());
+    }
 }
 
 /// The first cell of a file that has a graph.

@@ -128,8 +128,8 @@ impl Printer<'_> {
             return quiet;
         };
         let mut lines = vec![BLANK.to_string(), "++epoch;".to_string()];
-        // Nobody needs what the last exchange of a launch would bring.
-        let last = (number + 1..self.layout.phases.len()).all(|p| self.layout.phases[p].exchange.is_none());
+        // Nobody needs what the last exchange of a launch would bring, unless a phase of the same frame comes after it.
+        let last = number + 1 == self.layout.phases.len();
         let guarded = |inner: Vec<String>| {
             let mut all = Vec::new();
             if last {
