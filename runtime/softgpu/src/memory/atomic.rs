@@ -1,8 +1,7 @@
 //! What atomic operations compute, after the PTX manual's chapter on `atom`.
 
-use half::{bf16, f16};
-
 use super::access::Atomic;
+use crate::ops::half::{Binary16, Brain16, Half};
 
 /// The new value of a location that holds `old`, in `bytes` bytes.
 pub(crate) fn apply(op: Atomic, bytes: u32, old: u64, b: u64, c: u64) -> u64 {
@@ -64,12 +63,12 @@ fn floating(op: Atomic, old: u64, b: u64) -> u64 {
     }
 }
 
+/// The sum of two f16 is exact in f64.
 fn add_f16(a: u16, b: u16) -> u16 {
-    f16::from_f32(f16::from_bits(a).to_f32() + f16::from_bits(b).to_f32()).to_bits()
+    Binary16::round(f64::from(Binary16::wide(a)) + f64::from(Binary16::wide(b)))
 }
 
-/// The sum of two bf16 can need more than the 24 bits of f32, so that rounding twice could differ: f64 holds all but sums of
-/// very unequal terms, where the second rounding is of no consequence.
+/// The sum of two bf16 is exact in f64, but for terms so unequal that the smaller is of no consequence.
 fn add_bf16(a: u16, b: u16) -> u16 {
-    bf16::from_f64(bf16::from_bits(a).to_f64() + bf16::from_bits(b).to_f64()).to_bits()
+    Brain16::round(f64::from(Brain16::wide(a)) + f64::from(Brain16::wide(b)))
 }

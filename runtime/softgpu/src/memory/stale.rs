@@ -1,10 +1,9 @@
 //! Older values: a strong read that nothing orders after the last write of a word may return what was there before it. Each
 //! element of a vector access is a word of its own, so that vectors tear.
 
-use std::collections::HashMap;
-
 use super::Memory;
 use super::access::{Access, Lanes, Order};
+use super::hash::QuickMap;
 use super::order::site::{Site, What};
 use super::place::{Group, each};
 
@@ -19,7 +18,7 @@ struct Before {
 
 /// The older values of words, by area and offset.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Older(HashMap<(u32, u32), Before>);
+pub(crate) struct Older(QuickMap<(u32, u32), Before>);
 
 impl Older {
     /// Forgets an area.

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::access::{Order, Scope, Warp};
+use super::hash::QuickMap;
 use super::launch::Shape;
 use super::place::each;
 use clock::Clock;
@@ -51,7 +52,7 @@ pub(crate) struct Causality {
     pub sites: Sites,
     threads: u32,
     clocks: Vec<Vec<Clock>>,
-    messages: HashMap<(u32, u32), Message>,
+    messages: QuickMap<(u32, u32), Message>,
     meetings: HashMap<u32, Meeting>,
 }
 
@@ -187,6 +188,11 @@ impl Causality {
         if message.is_empty() {
             self.messages.remove(&place);
         }
+    }
+
+    /// Whether any location carries a release.
+    pub fn carries_anything(&self) -> bool {
+        !self.messages.is_empty()
     }
 
     /// Whether a location carries a release.

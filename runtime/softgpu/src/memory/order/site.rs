@@ -1,8 +1,7 @@
 //! What an instruction does to memory, kept once for each instruction: records of accesses name it by a number.
 
-use std::collections::HashMap;
-
 use super::super::access::{Access, Order, Scope};
+use super::super::hash::QuickMap;
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +85,7 @@ impl Site {
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
     all: Vec<Site>,
-    numbers: HashMap<Site, u32>,
+    numbers: QuickMap<Site, u32>,
     /// The last site looked up for a few places of the program.
     recent: Vec<u32>,
 }

@@ -28,9 +28,9 @@ impl Entry {
     }
 }
 
-/// How many unordered accesses a word remembers. Beyond it one of them is forgotten, chosen by where and when it was, so that
-/// over several words each reader is remembered somewhere.
-const MOST: usize = 256;
+/// How many unordered accesses a word remembers: those of all warps of a block. Beyond it only one in eight is remembered, in
+/// the place of another, chosen by where and when it was, so that over several words each accessor is remembered somewhere.
+const MOST: usize = 32;
 
 /// Sets of accesses, by number.
 #[derive(Clone, Debug, Default)]
@@ -130,19 +130,41 @@ impl Track {
     pub fn add(&mut self, cell: usize, entry: Entry, sets: &mut Sets, keep: impl Fn(&Entry) -> bool) {
         let number = self.set_of(cell, sets);
         let set = &mut sets.all[number];
-        for old in set.iter_mut().filter(|old| old.first == entry.first) {
-            old.lanes &= !entry.lanes;
-        }
-        if set.len() >= 8 || set.iter().any(|old| old.lanes == 0) {
-            set.retain(|old| old.lanes != 0 && keep(old));
-        }
-        if set.len() >= MOST {
-            let victim = (entry.stamp as usize).wrapping_mul(31).wrapping_add(cell) % MOST;
-            set.swap_remove(victim);
-        }
-        set.push(entry);
         self.stamp[cell] = entry.stamp;
         self.site[cell] = entry.site;
+        if let Some(last) = set.last_mut()
+            && (last.first, last.lanes) == (entry.first, entry.lanes)
+        {
+            *last = entry;
+            return;
+        }
+        if set.len() >= MOST {
+            let dice = (entry.stamp as usize)
+                .wrapping_mul(31)
+                .wrapping_add(cell)
+                .wrapping_mul(0x9e37_79b9)
+                >> 7;
+            if dice.is_multiple_of(8) {
+                set[dice / 8 % MOST] = entry;
+            }
+            return;
+        }
+        let mut gone = false;
+        for old in set.iter_mut().filter(|old| old.first == entry.first) {
+            if (old.stamp, old.site) == (entry.stamp, entry.site) {
+                old.lanes |= entry.lanes;
+                return;
+            }
+            old.lanes &= !entry.lanes;
+            gone |= old.lanes == 0;
+        }
+        if gone {
+            set.retain(|old| old.lanes != 0);
+        }
+        if set.len() >= 8 && set.len().is_power_of_two() {
+            set.retain(keep);
+        }
+        set.push(entry);
     }
 
     /// Keeps the accesses of a cell that still matter.
@@ -167,6 +189,11 @@ impl Track {
         } else if self.stamp[cell] != 0 {
             self.stamp[cell] = stamp(self.who[cell], self.stamp[cell]);
         }
+    }
+
+    /// Whether a cell has a set.
+    pub fn is_set(&self, cell: usize) -> bool {
+        self.who[cell] & SET != 0
     }
 
     /// Whether some cell has a set.

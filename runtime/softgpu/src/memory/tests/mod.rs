@@ -141,3 +141,23 @@ fn the_host_reads_only_what_was_written() {
     assert_eq!(memory.read(x, &mut [0; 4]).unwrap_err().kind, Kind::Uninitialised);
     assert_eq!(memory.write(x + 6, &[0; 3]).unwrap_err().kind, Kind::OutOfBounds);
 }
+
+#[test]
+fn sums_of_halves_are_rounded_once() {
+    // 1 + 2^-8 lies between two bf16, and so does 1 + 2^-8 + 2^-20, beyond the tie: from the tables of the format.
+    let bf16 = |x: f32| u64::from(x.to_bits() >> 16);
+    assert_eq!(
+        atomic::apply(Atomic::AddBF16, 2, bf16(1.0), bf16(0.003_906_25), 0),
+        bf16(1.0),
+        "a tie goes to even"
+    );
+    assert_eq!(
+        atomic::apply(Atomic::AddBF16, 2, bf16(1.007_812_5), bf16(0.003_906_25), 0),
+        bf16(1.015_625)
+    );
+    assert_eq!(
+        atomic::apply(Atomic::AddF16x2, 4, 0x3c00_4000, 0x3c00_3c00, 0),
+        0x4000_4200,
+        "1 + 1, and 2 + 1"
+    );
+}

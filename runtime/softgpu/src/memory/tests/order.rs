@@ -419,3 +419,21 @@ fn who_has_seen_a_value_never_sees_an_older_one() {
         assert_eq!(values.last(), Some(&7));
     }
 }
+
+#[test]
+fn of_many_readers_a_sample_is_remembered() {
+    // 60 blocks read 64 words; all but one tell the writer. Each word remembers some of them, and some word the one.
+    let blocks = 60;
+    let mut s = Scene::new(blocks, 1);
+    for block in 0..blocks {
+        (0..64).for_each(|word| assert_eq!(s.get((block, 0), X(word), PLAIN), Ok(0)));
+        if block != 20 {
+            s.add((block, 0), X(100), (Release, Gpu)).unwrap();
+        }
+    }
+    s.get((3, 0), X(100), (Acquire, Gpu)).unwrap();
+    let found = (0..64)
+        .filter(|&word| s.put((3, 0), X(word), PLAIN, 1).is_err())
+        .count();
+    assert!(found > 16, "{found} of 64");
+}

@@ -9,7 +9,6 @@ pub type Thread = (u32, u32);
 pub struct Scene {
     pub memory: Memory,
     pub x: u64,
-    at: u32,
 }
 
 pub const ALL: u32 = u32::MAX;
@@ -28,7 +27,7 @@ impl Scene {
             params: vec![],
         });
         (0..blocks).for_each(|block| memory.start_block(block));
-        Self { memory, x, at: 0 }
+        Self { memory, x }
     }
 
     pub fn warp(thread: Thread) -> Warp {
@@ -45,7 +44,6 @@ impl Scene {
         how: (Order, Scope),
         bytes: u32,
     ) -> Access<'a> {
-        self.at += 1;
         Access {
             warp: Self::warp(thread),
             lanes: 1 << (thread.1 % 32),
@@ -56,7 +54,7 @@ impl Scene {
             elements: 1,
             order: how.0,
             scope: how.1,
-            at: self.at,
+            at: 1,
         }
     }
 
