@@ -46,7 +46,9 @@ impl Machine<'_> {
                 _ => fill(regs, &op.at, target, &out, u32::MAX, mask),
             }
         }
-        Ok(Flow::Next)
+        // A test that says no is asked again: others go first.
+        let no = tests && out[mask.trailing_zeros() as usize] == 0;
+        Ok(if no { Flow::Yield } else { Flow::Next })
     }
 
     /// Starts an asynchronous operation.

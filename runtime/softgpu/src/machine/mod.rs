@@ -88,6 +88,8 @@ pub(crate) struct Machine<'a> {
     pub report: Report,
     /// Instructions of warps since something changed that others can see.
     pub idle: u64,
+    /// Strong loads and atomic operations of this slice: who looks again and again waits for others.
+    pub looks: u32,
 }
 
 /// Runs a kernel.
@@ -153,6 +155,7 @@ impl<'a> Machine<'a> {
             ready: Vec::new(),
             queue,
             resident: 0,
+            looks: 0,
             report: Report {
                 kernel: program.kernel.to_string(),
                 hits: vec![0; program.code.len()],
@@ -213,6 +216,7 @@ impl<'a> Machine<'a> {
             return Ok(());
         };
         let quota = 1 + self.random.below(SLICE);
+        self.looks = 0;
         let result = self.run_warp(&mut warp, quota);
         let runs = warp.runnable() > 0;
         let done = warp.groups.is_empty();

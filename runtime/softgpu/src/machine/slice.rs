@@ -23,6 +23,9 @@ pub enum Flow {
 /// One time in so many, a warp with several groups runs another than the lowest: a lane may spin on one.
 const ROTATE: u32 = 8;
 
+/// After so many strong loads a warp lets others go first: it polls, and what it waits for is theirs to do.
+pub const LOOKS: u32 = 2;
+
 impl Machine<'_> {
     /// Runs a warp for at most so many instructions.
     pub fn run_warp(&mut self, warp: &mut Warp, quota: u32) -> Result<(), Box<Fault>> {
@@ -102,6 +105,10 @@ impl Machine<'_> {
                 Action::Load(transfer) => {
                     self.load(warp, frame, pc, mask, transfer)?;
                     pc += 1;
+                    if self.looks > LOOKS {
+                        warp.groups[at].pc = pc;
+                        return Ok(true);
+                    }
                 }
                 Action::Store(transfer) => {
                     self.store(warp, frame, pc, mask, transfer)?;

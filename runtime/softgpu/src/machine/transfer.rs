@@ -1,10 +1,10 @@
 //! Loads, stores and atomic operations: from registers to requests of memory and back.
 
 use super::Machine;
-use super::slice::Flow;
+use super::slice::{Flow, LOOKS};
 use super::warp::Warp;
 use crate::fault::{Fault, Kind};
-use crate::memory::access::{Access, Atomic, Lanes};
+use crate::memory::access::{Access, Atomic, Lanes, Order};
 use crate::ops::{File, Regs};
 use crate::program::{Address, AtomicTransfer, Target, Transfer};
 use crate::ptx::ast::Space;
@@ -56,6 +56,7 @@ impl Machine<'_> {
         }
         let addresses = self.addresses(warp, frame, pc, mask, &transfer.address)?;
         let access = access(warp, mask, transfer, &addresses, pc);
+        self.looks += u32::from(!matches!(transfer.order, Order::Weak | Order::NonCoherent));
         if let [target] = transfer.targets.as_slice() {
             let (mut row, mut valid) = ([[0u64; 32]], [0]);
             let done = self.memory.load(&access, &mut row, &mut valid);
@@ -155,7 +156,8 @@ impl Machine<'_> {
                 fill(&mut warp.frames[frame].regs, &atomic.at, target, &out, u32::MAX, mask);
             }
         }
-        Ok(Flow::Next)
+        self.looks += 1;
+        Ok(if self.looks > LOOKS { Flow::Yield } else { Flow::Next })
     }
 
     fn operands(

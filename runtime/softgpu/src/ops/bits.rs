@@ -144,6 +144,7 @@ fn permute(op: &mut Opcode<'_>) -> Option<Compute> {
 }
 
 /// Four bytes of eight. Without a mode each nibble of the selector names a byte, and its top bit asks for the sign.
+#[inline(never)]
 fn permuted(a: u32, b: u32, selector: u32, mode: u32) -> u32 {
     let bytes = u64::from(b) << 32 | u64::from(a);
     let s = selector & 3;
@@ -220,6 +221,7 @@ fn extract(op: &mut Opcode<'_>) -> Option<Compute> {
 
 /// `len` bits from bit `at`, both taken modulo 256. A signed field is extended with its top bit, or with the top bit of the
 /// source where it reaches beyond that.
+#[inline(never)]
 fn field(a: u64, at: u32, len: u32, bits: u32, signed: bool) -> u64 {
     let (at, len) = (at & 255, len & 255);
     let bit = |i: u32| i < 64 && a >> i & 1 != 0;
@@ -245,6 +247,7 @@ fn insert(op: &mut Opcode<'_>) -> Option<Compute> {
 }
 
 /// `a`'s low bits put into `b`; `place` is the position plus 256 times the length.
+#[inline(never)]
 fn inserted(a: u64, b: u64, place: u32, bits: u32) -> u64 {
     let (at, len) = (place & 255, place >> 8 & 255);
     if at >= bits || len == 0 {
@@ -278,6 +281,7 @@ fn mask(op: &mut Opcode<'_>) -> Option<Compute> {
 }
 
 /// The position of the `offset`-th set bit from `base`, upwards where it is positive; all ones if there is none.
+#[inline(never)]
 fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
         return u32::MAX;

@@ -195,6 +195,7 @@ impl<T: Copy, W: Widen<T>> Relation<T> for Wide<W> {
     }
 }
 
+#[inline(never)]
 fn tested(a: f32, b: f32, test: u32) -> bool {
     let unordered = a.is_nan() || b.is_nan();
     match TESTS.iter().map(|(_, test)| *test).find(|t| *t as u32 == test) {

@@ -31,47 +31,6 @@ fn is_float(ty: Type) -> bool {
     )
 }
 
-/// Runs an expression with `$t` the Rust type of an integer type.
-macro_rules! integer {
-    ($ty:expr, $t:ident => $make:expr) => {
-        match $ty {
-            Type::U8 => {
-                type $t = u8;
-                Some($make)
-            }
-            Type::S8 => {
-                type $t = i8;
-                Some($make)
-            }
-            Type::U16 => {
-                type $t = u16;
-                Some($make)
-            }
-            Type::S16 => {
-                type $t = i16;
-                Some($make)
-            }
-            Type::U32 => {
-                type $t = u32;
-                Some($make)
-            }
-            Type::S32 => {
-                type $t = i32;
-                Some($make)
-            }
-            Type::U64 => {
-                type $t = u64;
-                Some($make)
-            }
-            Type::S64 => {
-                type $t = i64;
-                Some($make)
-            }
-            _ => None,
-        }
-    };
-}
-
 /// Between integers: truncated to the type, or saturated to it, then extended to the register. Both kinds, and whether the
 /// register has 16 bits, are in the flags.
 fn whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
@@ -118,6 +77,7 @@ fn converted(value: u64, kinds: u32) -> u64 {
 }
 
 /// Clamped to the range of the destination.
+#[inline(never)]
 fn saturated(value: u64, kinds: u32) -> u64 {
     let value = extended(value, kinds & 255);
     let value = if kinds & 1 != 0 {
@@ -161,7 +121,6 @@ fn rounded(value: f64, flags: u32) -> f64 {
 
 /// A floating-point source as an f64, which holds all of them.
 trait Source: Scalar {
-    const DOUBLE: bool = false;
     fn wide(self, flags: u32) -> f64;
 }
 
@@ -173,7 +132,6 @@ impl Source for f32 {
 }
 
 impl Source for f64 {
-    const DOUBLE: bool = true;
     #[inline(always)]
     fn wide(self, _: u32) -> f64 {
         self
@@ -214,24 +172,48 @@ macro_rules! source {
     };
 }
 
+/// Where the kind of an integer stands in the flags, beside the modifiers of floating point.
+const KIND: u32 = 16;
+/// The register has 16 bits.
+const HALF: u32 = 1 << 24;
+/// The source is an f64.
+const DOUBLE: u32 = 1 << 25;
+
 /// To an integer: rounded, clamped to its range. NaN becomes 0, or the sign bit alone where 64 bits are involved.
 fn to_whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
     let round = op.one_of(&INTEGER_ROUNDING)?;
     let ftz = if op.flag("ftz") { flag::FTZ } else { 0 };
     op.flag("sat");
-    let extra = if from == Type::BF16 { flag::EXTRA } else { 0 };
-    let flags = round.bits() | ftz | extra;
     match (to, from) {
-        (Type::S32, Type::F32) if round == Round::Zero => return Some(unary(|a: f32| a as i32)),
-        (Type::U32, Type::F32) if round == Round::Zero => return Some(unary(|a: f32| a as u32)),
+        (Type::S32, Type::F32) if round == Round::Zero && ftz == 0 => return Some(hot_unary(|a: f32| a as i32)),
+        (Type::U32, Type::F32) if round == Round::Zero && ftz == 0 => return Some(hot_unary(|a: f32| a as u32)),
         _ => {}
     }
-    integer!(to, D => source!(from, S => unary_with(|a: S, flags| {
-        let value = a.wide(flags);
-        let wide = S::DOUBLE || D::BITS == 64;
-        if value.is_nan() && wide { (1 as D) << (D::BITS - 1) } else { rounded(value, flags) as D }
-    })))?
-    .map(|compute| compute.with(flags))
+    let extra = if from == Type::BF16 { flag::EXTRA } else { 0 };
+    let half = if op.destination_bits == 16 { HALF } else { 0 };
+    let double = if from == Type::F64 { DOUBLE } else { 0 };
+    let flags = round.bits() | ftz | extra | half | double | kind_of(to) << KIND;
+    let compute = match op.destination_bits.max(bits_of(to)) {
+        64 => source!(from, S => unary_with(|a: S, f| clamped(a.wide(f), f))),
+        _ => source!(from, S => unary_with(|a: S, f| clamped(a.wide(f), f) as u32)),
+    };
+    Some(compute?.with(flags))
+}
+
+#[inline(never)]
+fn clamped(value: f64, flags: u32) -> u64 {
+    let (bits, signed) = (flags >> KIND & 0x7E, flags >> KIND & 1 != 0);
+    if value.is_nan() {
+        let wide = bits == 64 || flags & DOUBLE != 0;
+        return if wide { 1 << (bits - 1) } else { 0 };
+    }
+    let value = rounded(value, flags);
+    let most = u64::MAX >> (64 - bits);
+    let whole = match signed {
+        true => (value as i64).clamp(-1 - (most >> 1) as i64, (most >> 1) as i64) as u64,
+        false => (value as u64).min(most),
+    };
+    if flags & HALF != 0 { whole & 0xFFFF } else { whole }
 }
 
 /// From an integer, rounded once.
@@ -241,26 +223,33 @@ fn from_whole(op: &mut Opcode<'_>, to: Type, from: Type) -> Option<Compute> {
     let flags = round.bits() | sat;
     match (to, from, flags) {
         (Type::F32, Type::S32, 0) => return Some(hot_unary(|a: i32| a as f32)),
-        (Type::F32, Type::U32, 0) => return Some(unary(|a: u32| a as f32)),
-        (Type::F64, Type::S32 | Type::U32 | Type::S64 | Type::U64, 0) => {
-            return integer!(from, S => unary(|a: S| a as f64));
-        }
+        (Type::F32, Type::U32, 0) => return Some(hot_unary(|a: u32| a as f32)),
         _ => {}
     }
-    Some(
-        match to {
-            Type::F32 => integer!(from, S => unary_with(|a: S, f| to_single(exactly(a.into()), f)))?,
-            Type::F64 => integer!(from, S => unary_with(|a: S, f| exactly(a.into()).f64(Round::from_bits(f))))?,
-            Type::F16 => integer!(from, S => unary_with(|a: S, f| to_half::<Binary16>(exactly(a.into()).odd(), f)))?,
-            Type::BF16 => integer!(from, S => unary_with(|a: S, f| to_half::<Brain16>(exactly(a.into()).odd(), f)))?,
-            _ => return None,
-        }
-        .with(flags),
-    )
+    let compute = match (to, bits_of(from)) {
+        (Type::F32, 64) => unary_with(|a: u64, f| to_single(exactly(a, f), f)),
+        (Type::F32, _) => unary_with(|a: u32, f| to_single(exactly(a.into(), f), f)),
+        (Type::F64, 64) => unary_with(|a: u64, f| exactly(a, f).f64(Round::from_bits(f))),
+        (Type::F64, _) => unary_with(|a: u32, f| exactly(a.into(), f).f64(Round::from_bits(f))),
+        (Type::F16, 64) => unary_with(|a: u64, f| to_half::<Binary16>(exactly(a, f).odd(), f)),
+        (Type::F16, _) => unary_with(|a: u32, f| to_half::<Binary16>(exactly(a.into(), f).odd(), f)),
+        (Type::BF16, 64) => unary_with(|a: u64, f| to_half::<Brain16>(exactly(a, f).odd(), f)),
+        (Type::BF16, _) => unary_with(|a: u32, f| to_half::<Brain16>(exactly(a.into(), f).odd(), f)),
+        _ => return None,
+    };
+    Some(compute.with(flags | kind_of(from) << KIND))
 }
 
-/// An integer of up to 64 bits as the nearest f64 and the rest.
-fn exactly(value: i128) -> Exact {
+/// An integer as the nearest f64 and the rest.
+#[inline(never)]
+fn exactly(bits: u64, flags: u32) -> Exact {
+    let kind = flags >> KIND & 255;
+    let wide = extended(bits, kind);
+    let value = if kind & 1 != 0 {
+        i128::from(wide as i64)
+    } else {
+        i128::from(wide)
+    };
     let near = value as f64;
     Exact {
         near,
@@ -269,6 +258,7 @@ fn exactly(value: i128) -> Exact {
     }
 }
 
+#[inline(never)]
 fn to_single(exact: Exact, flags: u32) -> f32 {
     let value = flush_if(canonical(exact.f32(Round::from_bits(flags))), flags);
     if flags & flag::SAT != 0 {
@@ -287,6 +277,7 @@ fn rectified(value: f32, flags: u32) -> f32 {
     }
 }
 
+#[inline(never)]
 fn to_half<H: Half>(value: f64, flags: u32) -> u16 {
     let value = match () {
         () if flags & flag::SAT != 0 => {
@@ -385,6 +376,7 @@ fn pair<H: Half>(high: f32, low: f32, flags: u32) -> u32 {
 }
 
 /// 11 bits of significand in an f32.
+#[inline(never)]
 fn tf32(a: f32, flags: u32) -> u32 {
     if a.is_nan() || a.is_infinite() || a == 0.0 {
         return if a.is_nan() { NAN.to_bits() } else { a.to_bits() };

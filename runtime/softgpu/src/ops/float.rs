@@ -103,11 +103,13 @@ fn arithmetic(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
     })
 }
 
+#[inline(never)]
 fn sum_f32(a: f32, b: f32, flags: u32) -> f32 {
     let (a, b) = (flush_if(a, flags), flush_if(b, flags));
     finish(Exact::sum(a.into(), b.into()).f32(Round::from_bits(flags)), flags)
 }
 
+#[inline(never)]
 fn product_f32(a: f32, b: f32, flags: u32) -> f32 {
     let (a, b) = (flush_if(a, flags), flush_if(b, flags));
     let exact = Exact::of(f64::from(a) * f64::from(b));
@@ -140,6 +142,7 @@ fn fused(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
     })
 }
 
+#[inline(never)]
 fn fused_f32(a: f32, b: f32, c: f32, flags: u32) -> f32 {
     let (a, b, c) = (flush_if(a, flags), flush_if(b, flags), flush_if(c, flags));
     // The product of two f32 is exact in f64.
@@ -169,6 +172,7 @@ fn quotient(op: &mut Opcode<'_>, single: bool) -> Option<Compute> {
     })
 }
 
+#[inline(never)]
 fn quotient_f32(a: f32, b: f32, flags: u32) -> f32 {
     let exact = Exact::quotient(flush_if(a, flags).into(), flush_if(b, flags).into());
     finish(exact.f32(Round::from_bits(flags)), flags)
@@ -222,6 +226,7 @@ fn least_f64(a: f64, b: f64) -> f64 {
 }
 
 /// The smaller or larger one with all modifiers.
+#[inline(never)]
 pub fn extreme_f32(a: f32, b: f32, flags: u32, least: bool) -> f32 {
     let (a, b) = (flush_if(a, flags), flush_if(b, flags));
     if flags & flag::NAN != 0 && (a.is_nan() || b.is_nan()) {

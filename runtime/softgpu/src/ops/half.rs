@@ -165,6 +165,7 @@ fn flushed<H: Half>(bits: u16, flags: u32) -> u16 {
 }
 
 /// Rounds, flushes, saturates, rectifies.
+#[inline(never)]
 fn finish<H: Half>(exact: Exact, flags: u32) -> u16 {
     let bits = flushed::<H>(H::round(exact.odd()), flags);
     if flags & (flag::SAT | flag::RELU) == 0 {
@@ -178,18 +179,22 @@ fn finish<H: Half>(exact: Exact, flags: u32) -> u16 {
     if value < 0.0 || bits == 0x8000 { 0 } else { bits }
 }
 
+#[inline(never)]
 fn sum<H: Half>(a: u16, b: u16, flags: u32) -> u16 {
     finish::<H>(Exact::sum(operand::<H>(a, flags), operand::<H>(b, flags)), flags)
 }
 
+#[inline(never)]
 fn difference<H: Half>(a: u16, b: u16, flags: u32) -> u16 {
     finish::<H>(Exact::sum(operand::<H>(a, flags), -operand::<H>(b, flags)), flags)
 }
 
+#[inline(never)]
 fn product<H: Half>(a: u16, b: u16, flags: u32) -> u16 {
     finish::<H>(Exact::of(operand::<H>(a, flags) * operand::<H>(b, flags)), flags)
 }
 
+#[inline(never)]
 fn fused<H: Half>(a: u16, b: u16, c: u16, flags: u32) -> u16 {
     let product = operand::<H>(a, flags) * operand::<H>(b, flags);
     finish::<H>(Exact::sum(product, operand::<H>(c, flags)), flags)
@@ -203,6 +208,7 @@ fn greatest<H: Half>(a: u16, b: u16, flags: u32) -> u16 {
     extreme::<H>(a, b, flags, false)
 }
 
+#[inline(never)]
 fn extreme<H: Half>(a: u16, b: u16, flags: u32, least: bool) -> u16 {
     let (a, b) = (H::wide(flushed::<H>(a, flags)), H::wide(flushed::<H>(b, flags)));
     H::round(extreme_f32(a, b, flags & !flag::FTZ, least).into())
@@ -216,10 +222,12 @@ fn magnitude<H: Half>(a: u16, flags: u32) -> u16 {
     flushed::<H>(a, flags) & 0x7FFF
 }
 
+#[inline(never)]
 fn exp2<H: Half>(a: u16, flags: u32) -> u16 {
     finish::<H>(Exact::of(operand::<H>(a, flags).exp2()), flags)
 }
 
+#[inline(never)]
 fn tanh<H: Half>(a: u16, flags: u32) -> u16 {
     finish::<H>(Exact::of(operand::<H>(a, flags).tanh()), flags)
 }

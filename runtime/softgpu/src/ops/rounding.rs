@@ -76,6 +76,7 @@ impl Exact {
     }
 
     /// `a + b`.
+    #[inline(never)]
     pub fn sum(a: f64, b: f64) -> Exact {
         let near = a + b;
         let back = near - a;
@@ -85,6 +86,7 @@ impl Exact {
     }
 
     /// `a * b`.
+    #[inline(never)]
     pub fn product(a: f64, b: f64) -> Exact {
         let near = a * b;
         let rest = a.mul_add(b, -near);
@@ -97,6 +99,7 @@ impl Exact {
     }
 
     /// `a * b + c`: the error terms of Boldo and Muller, "Some functions computable with a fused-mac" (2005).
+    #[inline(never)]
     pub fn fused(a: f64, b: f64, c: f64) -> Exact {
         let near = a.mul_add(b, c);
         let product = Exact::product(a, b);
@@ -109,6 +112,7 @@ impl Exact {
     }
 
     /// `a / b`.
+    #[inline(never)]
     pub fn quotient(a: f64, b: f64) -> Exact {
         let near = a / b;
         let rest = (-near).mul_add(b, a) * b.signum();
@@ -121,6 +125,7 @@ impl Exact {
     }
 
     /// The square root.
+    #[inline(never)]
     pub fn root(a: f64) -> Exact {
         let near = a.sqrt();
         let rest = (-near).mul_add(near, a);
@@ -155,6 +160,7 @@ impl Exact {
     }
 
     /// Rounded to f32.
+    #[inline(never)]
     pub fn f32(self, round: Round) -> f32 {
         if self.cancelled && round == Round::Down {
             return -0.0;
@@ -163,6 +169,7 @@ impl Exact {
     }
 
     /// Rounded to f64.
+    #[inline(never)]
     pub fn f64(self, round: Round) -> f64 {
         if self.cancelled && round == Round::Down {
             return -0.0;
@@ -180,6 +187,7 @@ impl Exact {
 }
 
 /// An f64 (with an odd last bit if it is itself rounded) to f32.
+#[inline(never)]
 pub fn to_f32(value: f64, round: Round) -> f32 {
     let near = value as f32;
     let wide = f64::from(near);
@@ -199,6 +207,7 @@ pub fn to_f32(value: f64, round: Round) -> f32 {
 
 /// Rounds the significand of a positive or negative finite f64 to `digits` bits, with the exponent of the last bit at least
 /// `least`; returns the magnitude as a whole number of units in the last place, and the exponent of that unit.
+#[inline(never)]
 pub fn significand(value: f64, digits: i32, least: i32, round: Round) -> (u64, i32) {
     let bits = value.abs().to_bits();
     let exponent = (bits >> 52) as i32;
@@ -264,6 +273,7 @@ impl Format {
     }
 
     /// Rounds an f64 (with an odd last bit if it is itself rounded). NaN is PTX's canonical one, `0x7fff`.
+    #[inline(never)]
     pub fn round(self, value: f64, round: Round) -> u16 {
         if value.is_nan() {
             return 0x7FFF;

@@ -6,6 +6,8 @@ mod command;
 mod faults;
 mod fuzz;
 mod host;
+mod lanes;
+mod matrix;
 mod nvrtc;
 mod ops;
 mod ptx;
