@@ -121,7 +121,7 @@ pub fn run(
 }
 
 /// Most instructions of a slice.
-const SLICE: u32 = 600;
+const SLICE: u32 = 2000;
 /// Warps spin where each has run so many instructions and nothing has changed.
 const SPIN: u64 = 1 << 20;
 /// Of so many warps at most: a grid that spins shows it together.

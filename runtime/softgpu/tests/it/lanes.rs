@@ -100,10 +100,9 @@ fn a_grid_barrier_of_a_cooperative_grid() {
     let text = r#"
         __device__ unsigned arrived;
         extern "C" __global__ void k(int* out) {
-            out[blockIdx.x] = blockIdx.x + 1;
-            __threadfence();
-            __syncthreads();
             if (threadIdx.x == 0) {
+                out[blockIdx.x] = blockIdx.x + 1;
+                __threadfence();
                 atomicAdd(&arrived, 1);
                 unsigned seen;
                 do { asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(seen) : "l"(&arrived) : "memory"); }
@@ -248,7 +247,7 @@ fn a_cluster_reads_its_neighbours_memory_after_its_barrier() {
         asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer) : "r"(at), "r"((rank + 1) % 4));
         int value;
         asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(peer) : "memory");
-        asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
+        asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
         if (threadIdx.x == 3) out[blockIdx.x] = value;
         }"#;
     let expected: Vec<u32> = (0..12).map(|block| 100 + block / 4 * 4 + (block + 1) % 4).collect();
