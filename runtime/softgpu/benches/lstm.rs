@@ -113,11 +113,12 @@ fn forward(gpu: &mut Gpu, module: &Module, seed: u64) -> Vec<(Report, f64)> {
 }
 
 fn timed(gpu: &mut Gpu, module: &Module, kernel: &str, launch: &Launch, arguments: &[Arg<'_>]) -> (Report, f64) {
-    let start = Instant::now();
-    let report = gpu
-        .launch(module, kernel, launch, arguments)
-        .unwrap_or_else(|fault| panic!("{fault:#?}"));
-    (report, start.elapsed().as_secs_f64())
+    let (start, busy) = (Instant::now(), processor_seconds());
+    let report = gpu.launch(module, kernel, launch, arguments);
+    let report = report.unwrap_or_else(|fault| panic!("{fault:#?}"));
+    let elapsed = start.elapsed().as_secs_f64();
+    let busy = busy.and_then(|busy| Some(processor_seconds()? - busy));
+    (report, busy.unwrap_or(elapsed))
 }
 
 /// Seconds that this thread has run (Linux).

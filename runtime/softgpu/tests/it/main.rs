@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test reports by panicking")]
 
 mod command;
+mod copies;
 mod faults;
 mod fuzz;
 mod host;
