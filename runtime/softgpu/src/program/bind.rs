@@ -121,7 +121,7 @@ impl Decoder<'_> {
         match crate::ops::select(&mut Opcode::new(&words, 0)) {
             Some(compute) => {
                 let flags = compute.flags;
-                self.emit(super::Action::Compute(compute.run), Args { flags, ..args });
+                self.emit_pure(&compute, Args { flags, ..args });
                 Ok(())
             }
             None => self.fail(format!("the instruction {} is not known", words.join("."))),

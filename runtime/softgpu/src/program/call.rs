@@ -87,8 +87,8 @@ impl Decoder<'_> {
                 if let Some(result) = results.first() {
                     let d = self.argument_word(result, 4)?;
                     let a = self.constant(File::Word, 0);
-                    self.emit(
-                        Action::Compute(moves::copy::<u32>(false).run),
+                    self.emit_pure(
+                        &moves::copy::<u32>(false),
                         Args {
                             d,
                             a,

@@ -1,8 +1,11 @@
 //! From a syntax tree to a program: functions are found, laid out and decoded one after another.
 
+use super::allocate;
 use super::layout::{self, Globals, Shared};
 use super::names::{Chain, Names, Symbol};
+use super::registers::Shape;
 use super::{Action, Function, Guard, Inst, Origin, Program, ProgramError, Special};
+use crate::ops::combine::Compute;
 use crate::ops::{Args, File};
 use crate::ptx::ast::{self, Instruction, Module, Operand, Space, Statement, Variable};
 use std::collections::HashMap;
@@ -57,6 +60,8 @@ pub(super) struct Decoder<'m> {
     pub ids: HashMap<Arc<str>, u32>,
     pub code: Vec<Inst>,
     places: Vec<Origin>,
+    /// The files of the operands of pure instructions.
+    shapes: Vec<Shape>,
     functions: Vec<Function>,
     /// The function that is being decoded.
     pub body: Body,
@@ -108,6 +113,7 @@ impl<'m> Decoder<'m> {
             ids,
             code: Vec::new(),
             places: Vec::new(),
+            shapes: Vec::new(),
             functions: Vec::new(),
             body: Body::default(),
             asynchronous: false,
@@ -153,7 +159,10 @@ impl<'m> Decoder<'m> {
         );
         self.patch()?;
         let body = std::mem::take(&mut self.body);
-        self.functions.push(body.finish(start));
+        let mut function = body.finish(start);
+        let from = start as usize;
+        allocate::run(&mut self.code[from..], &self.shapes[from..], &mut function);
+        self.functions.push(function);
         Ok(())
     }
 
@@ -254,8 +263,17 @@ impl<'m> Decoder<'m> {
         self.fail(format!("the instruction {} is not known", instruction.opcode.join(".")))
     }
 
+    /// Appends a pure instruction under the current guard.
+    pub fn emit_pure(&mut self, compute: &Compute, args: Args) {
+        self.emit(Action::Compute(compute.run), args);
+        if let Some(shape) = self.shapes.last_mut() {
+            *shape = Shape::of(compute);
+        }
+    }
+
     /// Appends an instruction under the current guard.
     pub fn emit(&mut self, action: Action, args: Args) {
+        self.shapes.push(Shape::default());
         let guard = self
             .body
             .guard

@@ -159,8 +159,8 @@ impl Decoder<'_> {
             if shift != 0 && transfer.bytes >= 4 {
                 return self.fail("a parameter that is not aligned".into());
             }
-            self.emit(
-                Action::Compute(compute.run),
+            self.emit_pure(
+                &compute,
                 Args {
                     flags: compute.flags,
                     ..args
@@ -212,7 +212,7 @@ impl Decoder<'_> {
                             flags: piece.flags,
                             ..Args::default()
                         };
-                        self.emit(Action::Compute(piece.run), args);
+                        self.emit_pure(&piece, args);
                     }
                 }
                 4 if target.file == File::Double => {
@@ -223,13 +223,13 @@ impl Decoder<'_> {
                         flags: low.flags,
                         ..Args::default()
                     };
-                    self.emit(Action::Compute(low.run), args);
+                    self.emit_pure(&low, args);
                 }
                 1 | 2 if target.file == File::Double => {
                     return self.fail("a narrow parameter from a 64-bit register".into());
                 }
-                4 => self.emit(
-                    Action::Compute(moves::copy::<u32>(false).run),
+                4 => self.emit_pure(
+                    &moves::copy::<u32>(false),
                     Args {
                         d,
                         a,
@@ -245,7 +245,7 @@ impl Decoder<'_> {
                         flags: insert.flags,
                         ..Args::default()
                     };
-                    self.emit(Action::Compute(insert.run), args);
+                    self.emit_pure(&insert, args);
                 }
             }
         }
@@ -306,8 +306,8 @@ impl Decoder<'_> {
     fn policy(&mut self, instruction: &Instruction) -> Outcome<()> {
         let d = self.destination(self.operand(&instruction.operands, 0)?, File::Double)?;
         let a = self.constant(File::Double, 0);
-        self.emit(
-            Action::Compute(moves::copy::<u64>(false).run),
+        self.emit_pure(
+            &moves::copy::<u64>(false),
             Args {
                 d,
                 a,

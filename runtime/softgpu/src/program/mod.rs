@@ -4,6 +4,7 @@
 //! and its operands bound: immediates are registers that are filled once a frame, special registers too, parameters are words
 //! of registers. Whatever is not known is a [`ProgramError`] with its line.
 
+mod allocate;
 mod asynchronous;
 mod bind;
 mod call;
@@ -15,6 +16,7 @@ mod memory;
 mod modifiers;
 mod names;
 mod pure;
+mod registers;
 mod special;
 mod sync;
 

@@ -71,7 +71,7 @@ impl Decoder<'_> {
         if carry {
             args.e = self.carry();
         }
-        self.emit(Action::Compute(compute.run), args);
+        self.emit_pure(&compute, args);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Decoder<'_> {
             flags: compute.flags,
             ..Args::default()
         };
-        self.emit(Action::Compute(compute.run), args);
+        self.emit_pure(&compute, args);
     }
 
     fn mov(&mut self, instruction: &Instruction) -> Outcome<()> {
@@ -278,8 +278,8 @@ impl Decoder<'_> {
         let a = self.source(&operands[1], slot)?;
         let b = self.source(&operands[2], slot)?;
         let d = self.destination(&operands[0], slot.file)?;
-        self.emit(
-            Action::Compute(compute.run),
+        self.emit_pure(
+            &compute,
             Args {
                 d,
                 a,

@@ -18,7 +18,7 @@ fn expect(text: &str, launch: &Launch, expected: &[u32]) {
 }
 
 /// Runs it and returns the fault of every NVRTC and seed, which must be of this kind.
-fn refuse(text: &str, launch: &Launch, kind: Kind) -> Vec<Box<Fault>> {
+fn refuse(text: &str, launch: &Launch, kind: Kind) -> Vec<Fault> {
     let mut faults = Vec::new();
     for mut host in hosts(text, "sm_90") {
         for seed in 0..3 {
@@ -26,7 +26,7 @@ fn refuse(text: &str, launch: &Launch, kind: Kind) -> Vec<Box<Fault>> {
             let launch = Launch { seed, ..launch.clone() };
             let fault = host.run(&launch, &[Arg::U64(out)]).expect_err(&host.version);
             assert_eq!(fault.kind, kind, "{} seed {seed}: {fault:#?}", host.version);
-            faults.push(fault);
+            faults.push(*fault);
         }
     }
     faults
