@@ -34,7 +34,8 @@ pub(super) enum Role {
 /// A visitor.
 pub(super) type Visit<'f> = &'f mut dyn FnMut(File, &mut u32, Role);
 
-/// Calls `f` with every register of the word and double files that an instruction names.
+/// Calls `f` with every register of the word and double files that an instruction names. One flat match, so that a new
+/// instruction cannot be forgotten.
 pub(super) fn each_register(inst: &mut Inst, shape: &Shape, f: Visit<'_>) {
     let args = &mut inst.args;
     let word = File::Word;

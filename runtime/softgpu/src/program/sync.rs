@@ -11,6 +11,33 @@ use crate::ptx::ast::{Instruction, Operand, Space, Type};
 
 const WORD: Type = Type::B32;
 
+/// The operations on mbarriers.
+const MBARRIERS: [&str; 9] = [
+    "init",
+    "inval",
+    "arrive",
+    "arrive_drop",
+    "expect_tx",
+    "complete_tx",
+    "test_wait",
+    "try_wait",
+    "pending_count",
+];
+
+/// An operation that is no arrival.
+fn mbarrier_operation(name: &str, parity: bool) -> Mbarrier {
+    let may_wait = name == "try_wait";
+    match name {
+        "init" => Mbarrier::Init,
+        "inval" => Mbarrier::Invalidate,
+        "expect_tx" => Mbarrier::ExpectTx,
+        "complete_tx" => Mbarrier::CompleteTx,
+        "pending_count" => Mbarrier::PendingCount,
+        _ if parity => Mbarrier::TestParity { may_wait },
+        _ => Mbarrier::TestState { may_wait },
+    }
+}
+
 impl Decoder<'_> {
     /// Decodes an instruction that lanes or warps do together; false where it is none.
     pub fn sync(&mut self, instruction: &Instruction) -> Outcome<bool> {
@@ -294,18 +321,7 @@ impl Decoder<'_> {
         let (space, own_block) = modifiers::space(op);
         let (order, scope) = self.mbarrier_order(op);
         let no_complete = op.flag("noComplete");
-        let words = [
-            "init",
-            "inval",
-            "arrive",
-            "arrive_drop",
-            "expect_tx",
-            "complete_tx",
-            "test_wait",
-            "try_wait",
-            "pending_count",
-        ];
-        let known = |word: &str| words.iter().find(|known| **known == word).copied();
+        let known = |word: &str| MBARRIERS.iter().find(|known| **known == word).copied();
         let Some(name) = op.find(known) else {
             return self.fail(format!("{} is not known", op.text()));
         };
@@ -341,21 +357,14 @@ impl Decoder<'_> {
             .map(|operand| self.sources(operand, ty))
             .transpose()?
             .and_then(|mut list| list.pop());
-        let may_wait = name == "try_wait";
         let operation = match name {
-            "init" => Mbarrier::Init,
-            "inval" => Mbarrier::Invalidate,
-            "expect_tx" => Mbarrier::ExpectTx,
-            "complete_tx" => Mbarrier::CompleteTx,
-            "pending_count" => Mbarrier::PendingCount,
-            "test_wait" | "try_wait" if parity => Mbarrier::TestParity { may_wait },
-            "test_wait" | "try_wait" => Mbarrier::TestState { may_wait },
-            _ => Mbarrier::Arrive {
+            "arrive" | "arrive_drop" => Mbarrier::Arrive {
                 count_given: value.is_some(),
                 drop: name == "arrive_drop",
                 expect,
                 no_complete,
             },
+            _ => mbarrier_operation(name, parity),
         };
         let result = match returns {
             true => self.mbarrier_result(self.operand(operands, 0)?, name)?,
