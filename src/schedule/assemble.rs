@@ -225,9 +225,11 @@ fn window_kernel(fusion: &Fusion<'_>, buffers: &Buffers, state: NodeId, value: N
 fn final_copies(fusion: &Fusion<'_>, buffers: &Buffers) -> Vec<FinalCopy> {
     let mut copies = Vec::new();
     for state in fusion.graph.states() {
-        let Some(input) = fusion.input_of(state) else { continue };
+        let (Some(input), Some(last)) = (fusion.input_of(state), buffers.last.get(&state)) else {
+            continue;
+        };
         copies.push(FinalCopy {
-            target: buffers.last[&state],
+            target: *last,
             source: buffers.value[&input],
             initial: buffers.initial[&state],
         });

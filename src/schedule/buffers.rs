@@ -15,9 +15,9 @@ pub struct Buffers {
     pub value: BTreeMap<NodeId, BufferId>,
     /// Further outputs that hold the same node's value.
     pub copies: BTreeMap<NodeId, Vec<BufferId>>,
-    /// The window before the first frame, of each state.
+    /// The window before the first frame, of each state that is read with a delay.
     pub initial: BTreeMap<NodeId, BufferId>,
-    /// The window after the last frame, of each state.
+    /// The window after the last frame, of those too.
     pub last: BTreeMap<NodeId, BufferId>,
     names: BTreeSet<(u8, String)>,
 }
@@ -117,13 +117,16 @@ impl Buffers {
 
     fn windows(&mut self, graph: &Graph, shapes: &Shapes, id: NodeId, elem: Elem) {
         let node = graph.node(id);
-        let Op::State { window } = node.op else { return };
+        // A name that is only read ahead is a state without a window.
+        let Op::State { window: window @ 1.. } = node.op else {
+            return;
+        };
         let elem = if matches!(node.ty.scalar, Scalar::Index(_)) {
             Elem::I32
         } else {
             elem
         };
-        let scope = Scope::Window(window.max(1) as usize);
+        let scope = Scope::Window(window as usize);
         let fill = Role::Initial(Initial::Fill(0.0)); // a default of its own is set where it is made
         let initial = self.add(&graph.label(id), fill, scope, shapes.of(id), elem);
         let last = self.add(&graph.label(id), Role::Final, scope, shapes.of(id), elem);

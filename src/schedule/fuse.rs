@@ -569,6 +569,12 @@ impl Fusion<'_> {
 
     /// Prepares the vector of a product: computed where it is read if that is cheap, else stored.
     fn vector(&mut self, stage: Stage, read: Read) -> usize {
+        let own = self.stage(read.node);
+        if own < stage {
+            // Kernels of its own stage, which come before, leave in memory what cannot be computed in place.
+            self.vector(own, read);
+            return 0;
+        }
         let need = self.need(stage, read);
         if need.live.is_empty() && (read.delay != 0 || self.is_cheap(read.node)) {
             return need.level;
