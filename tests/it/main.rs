@@ -22,6 +22,7 @@ mod layering;
 mod lowering;
 mod meaning;
 mod pages;
+mod random;
 mod runs;
 mod structure;
 mod support;

@@ -10,6 +10,7 @@ use rnnc::reference::{self, ReferenceError, Tensor, arguments};
 use rnnc_runtime::cpu::CpuEngine;
 use rnnc_runtime::engine::{Data, Engine, RunError};
 use rnnc_runtime::given::key;
+use rnnc_runtime::plan::interpret::interpret;
 use rnnc_runtime::plan::{Buffer, BufferId, Elem, Plan, Role, Scope};
 use std::collections::BTreeMap;
 
@@ -80,10 +81,10 @@ fn tensors(plan: &Plan, frames: usize, batch: usize, mut results: BTreeMap<Buffe
 }
 
 /// Runs a plan on the CPU engine.
-pub fn on_cpu(plan: &Plan, frames: usize, batch: usize, given: &Tensors) -> Result<Tensors, RunError> {
+pub fn on_cpu(plan: &Plan, threads: usize, frames: usize, batch: usize, given: &Tensors) -> Result<Tensors, RunError> {
     let is_param = |id: &BufferId| plan.buffer(*id).role == Role::Param;
     let (params, inputs) = data(plan, given).into_iter().partition(|(id, _)| is_param(id));
-    let mut engine = CpuEngine::new(plan.clone(), 2)?;
+    let mut engine = CpuEngine::new(plan.clone(), threads)?;
     engine.set_params(&params)?;
     Ok(named(plan, frames, batch, engine.run(frames, batch, &inputs)?))
 }
@@ -91,6 +92,13 @@ pub fn on_cpu(plan: &Plan, frames: usize, batch: usize, given: &Tensors) -> Resu
 /// Runs a plan's emitted text.
 pub fn on_shim(shim: &Shim, plan: &Plan, run: Run, given: &Tensors) -> Tensors {
     named(plan, run.frames, run.batch, shim.run(run, &data(plan, given)))
+}
+
+/// Runs a plan point by point in f64.
+pub fn interpreted(plan: &Plan, frames: usize, batch: usize, given: &Tensors) -> Tensors {
+    let data = |(id, buffer): (BufferId, &Buffer)| Some((id, given.get(&key(buffer))?.data.clone()));
+    let values = plan.ids().filter_map(data).collect();
+    tensors(plan, frames, batch, interpret(plan, frames, batch, &values))
 }
 
 /// The arguments with every number moved by half a unit in the last place of f32, up or down; indices stay.
