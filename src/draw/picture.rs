@@ -82,15 +82,10 @@ pub(super) fn picture(graph: &Graph, facts: &Facts, kernels: &[Kernel]) -> Pictu
             }));
         }
     }
-    let mut kernels_of: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
-    for (number, kernel) in kernels.iter().enumerate() {
-        for id in &kernel.nodes {
-            kernels_of.entry(drawn.representative(*id)).or_default().push(number);
-        }
-    }
+    let kernels_of = kernels_of(&drawn, kernels);
     let of_id = |id: &NodeId| Box {
         recurrence: facts.recurrence_of(*id),
-        kernels: distinct(kernels_of.get(id)),
+        kernels: kernels_of.get(id).cloned().unwrap_or_default(),
         ..drawn.box_of(*id)
     };
     Picture {
@@ -102,9 +97,22 @@ pub(super) fn picture(graph: &Graph, facts: &Facts, kernels: &[Kernel]) -> Pictu
     }
 }
 
-fn distinct(numbers: Option<&Vec<usize>>) -> Vec<usize> {
-    let set: BTreeSet<usize> = numbers.into_iter().flatten().copied().collect();
-    set.into_iter().collect()
+/// The kernels that compute each box; where none computes the box itself, those that compute what is written out in it.
+fn kernels_of(drawn: &Drawn, kernels: &[Kernel]) -> BTreeMap<NodeId, Vec<usize>> {
+    let (mut itself, mut within) = (BTreeMap::new(), BTreeMap::new());
+    for (number, kernel) in kernels.iter().enumerate() {
+        for id in &kernel.nodes {
+            let shown = drawn.representative(*id);
+            let own = shown == *id || drawn.value_of_state(*id) || matches!(drawn.graph.node(*id).op, Op::State { .. });
+            let map: &mut BTreeMap<NodeId, Vec<usize>> = if own { &mut itself } else { &mut within };
+            let list = map.entry(shown).or_default();
+            if list.last() != Some(&number) {
+                list.push(number);
+            }
+        }
+    }
+    within.append(&mut itself);
+    within
 }
 
 fn recurrences(graph: &Graph, facts: &Facts) -> Vec<Group> {
@@ -224,16 +232,26 @@ impl<'a> Drawn<'a> {
         self.graph.operands(state).first().map(|read| read.node)
     }
 
-    /// What a slice is cut out of: a name, or the length of the axis.
-    fn sliced(&self, slice: NodeId) -> String {
-        let whole = self.kept(slice).map(|id| self.graph.node(id));
-        match (whole, &self.graph.node(slice).op) {
-            (Some(node), Op::Slice { axis, .. }) => match &node.name {
-                Some(name) => name.to_string(),
-                None => node.ty.axes.get(*axis).map(ToString::to_string).unwrap_or_default(),
-            },
-            _ => String::new(),
-        }
+    /// What a slice cuts out: the range, and a name or the length of the axis.
+    fn part(&self, slice: NodeId) -> String {
+        let (Op::Slice { axis, lo, hi }, Some(whole)) = (&self.graph.node(slice).op, self.kept(slice)) else {
+            return String::new();
+        };
+        let node = self.graph.node(whole);
+        let of = match (&node.name, node.ty.axes.get(*axis)) {
+            (Some(name), _) => name.to_string(),
+            (None, Some(size)) => size.to_string(),
+            (None, None) => String::new(),
+        };
+        format!("{lo} .. {hi} of {of}")
+    }
+
+    /// The parts of parameters that a product takes, which its text does not show.
+    fn parts(&self, id: NodeId) -> String {
+        let operands = self.graph.operands(id).into_iter().map(|read| read.node);
+        let cut = operands.filter(|o| !self.is_box[o.index()] && self.graph.node(*o).name.is_none());
+        let parts: Vec<String> = cut.map(|o| self.part(o)).filter(|text| !text.is_empty()).collect();
+        shortened(&parts.join(", "))
     }
 
     fn box_of(&self, id: NodeId) -> Box {
@@ -245,12 +263,12 @@ impl<'a> Drawn<'a> {
         let op = &self.graph.node(value).op;
         let text = match op {
             Op::Input | Op::StaticInput => String::new(),
-            Op::Slice { lo, hi, .. } => format!("{lo} .. {hi} of {}", self.sliced(value)),
+            Op::Slice { .. } => self.part(value),
             _ => shortened(&express::definition(self.graph, value)),
         };
         let (title, text) = match &node.name {
             Some(name) => (name.to_string(), text),
-            None => (text, String::new()),
+            None => (text, self.parts(value)),
         };
         let shape = match op {
             Op::Input | Op::StaticInput => Shape::Input,

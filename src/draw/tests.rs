@@ -167,3 +167,39 @@ fn kernels_colour_what_they_compute() {
     assert_eq!(coloured, ["W @ x"]);
     assert!(draw(&graph, &facts, &[kernel], Format::Svg).contains("kernel product_0: W @ x"));
 }
+
+#[test]
+fn a_box_has_the_colour_of_its_own_kernel() {
+    let mut b = Build::new("two", &["H"]);
+    let x = b.input("x", &["H"]);
+    let inside = b.unary(Unary::Exp, x);
+    let y = b.unary(Unary::Tanh, inside);
+    b.name(y, "y");
+    b.output("y", y);
+    let facts = analysis::analyse(&b.graph).expect("no cycle");
+    let kernel = |name: &str, node: NodeId| Kernel {
+        name: name.to_owned(),
+        what: String::new(),
+        nodes: vec![node],
+    };
+    let kernels = [kernel("first", inside), kernel("second", y)];
+    let picture = picture::picture(&b.graph, &facts, &kernels);
+    assert_eq!(picture.boxes[1].kernels, [1]);
+    let picture = picture::picture(&b.graph, &facts, &kernels[..1]);
+    assert_eq!(picture.boxes[1].kernels, [0]);
+}
+
+#[test]
+fn products_with_parts_of_a_parameter_say_which() {
+    let mut b = Build::new("parts", &["H", "I"]);
+    let (x, w) = (b.input("x", &["I"]), b.param("W", &["2*H", "I"]));
+    let half = b.slice(w, 0, "H", "2*H");
+    let y = b.contract("oi,i->o", &[half.into(), x.into()]);
+    let y = b.unary(Unary::Tanh, y);
+    b.name(y, "y");
+    b.output("y", y);
+    let facts = analysis::analyse(&b.graph).expect("no cycle");
+    let picture = picture::picture(&b.graph, &facts, &[]);
+    let product = picture.boxes.iter().find(|b| b.title == "W @ x").expect("the product");
+    assert_eq!(product.text, "H .. 2*H of W");
+}
