@@ -176,7 +176,8 @@ fn operation(op: &Op) -> String {
         | Op::Gather
         | Op::OneHot
         | Op::IndexToReal
-        | Op::State { .. } => op.name().to_owned(),
+        | Op::State { .. }
+        | Op::Total { .. } => op.name().to_owned(),
     }
 }
 
@@ -215,7 +216,7 @@ fn form(form: Form) -> &'static str {
     }
 }
 
-/// Families are counted by their own names; this points here when there is a new one.
+/// Families are counted by their own names; this points here when there is a new one. Totals are of gradients only.
 #[expect(dead_code, reason = "compiled for its exhaustiveness only")]
 fn every_family_is_listed(family: Family) {
     match family {
@@ -225,6 +226,7 @@ fn every_family_is_listed(family: Family) {
         | Family::Scan
         | Family::MatrixState
         | Family::ChannelLoop
-        | Family::Loop => {}
+        | Family::Loop
+        | Family::Total => {}
     }
 }
