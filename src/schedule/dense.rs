@@ -19,7 +19,10 @@ pub fn dense(memory: Memory<'_>, stores: &Stores<'_>, group: &Group) -> (Kernel,
     let mut build = Build::new(memory, *stores, group);
     build.choose_values();
     build.ready();
-    build.keep_across_phases();
+    // What is kept may be read elsewhere at another index, which then waits for its exchange.
+    while build.keep_across_phases() {
+        build.ready();
+    }
     build.number_values();
     let phases = build.phases();
     (
@@ -156,7 +159,9 @@ impl<'a> Build<'a> {
     }
 
     /// A product that a later phase reads at its own unit is computed once, as early as can be, and kept.
-    fn keep_across_phases(&mut self) {
+    /// Whether anything more is kept.
+    fn keep_across_phases(&mut self) -> bool {
+        let before = self.kept.len();
         let tips: Vec<NodeId> = self.kept.iter().chain(&self.group.roots).copied().collect();
         for tip in tips {
             let phase = self.ready[&tip].phase;
@@ -179,6 +184,7 @@ impl<'a> Build<'a> {
                 }
             }
         }
+        self.kept.len() > before
     }
 
     fn number_values(&mut self) {

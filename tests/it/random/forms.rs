@@ -233,7 +233,7 @@ pub const VECTOR_UPDATES: &[Form] = &[
     ("(0.4 * $1 @ $2 + $3)", "p[A,A] old held"),
     ("(sigmoid($1 @ $2 + $3) * $2 + 0.5 * $3)", "p[A,A] old held"),
     ("rms_norm($1 + $2, $3, eps=0.1)", "old held p[A]"),
-    ("(0.5 * $1 * mean($2, A) + $3)", "old old held"),
+    ("(0.5 * $1 * tanh(mean($2, A)) + $3)", "old old held"),
     ("(0.6 * shift($1, A, 1) + $2)", "old held"),
     ("(0.5 * softmax($1, A) + $2)", "old held"),
 ];

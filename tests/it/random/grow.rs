@@ -363,7 +363,9 @@ impl Grower {
         };
         let table = if self.chance(0.45) { forms::ANY } else { own };
         let form = self.pick(table);
-        if self.is_still && form.1.contains(TOKEN) {
+        // Twice a number might be the number of another axis.
+        let has_numbers = ty.iter().any(|a| a.parse::<u32>().is_ok());
+        if self.is_still && form.1.contains(TOKEN) || has_numbers && form.0.contains("2*") {
             return self.leaf(ty);
         }
         self.fill(form, ty, depth - 1, &[])
