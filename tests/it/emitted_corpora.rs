@@ -76,7 +76,7 @@ impl Job {
     fn faults(&self) -> Vec<String> {
         let nudged = nudged(&self.graph, &self.sizes, &self.given, 1);
         let moved = self.sizes.reference(&self.graph, &nudged).unwrap();
-        let cpu = runs::on_cpu(&self.plan, 2, self.sizes.frames, self.sizes.batch, &self.given).unwrap();
+        let cpu = runs::on_cpu(&self.plan, self.sizes.frames, self.sizes.batch, &self.given).unwrap();
         let found = [
             self.fault("the reference, rounded otherwise", &moved, CONDITION),
             self.fault("the CPU engine", &cpu, TOLERANCE),

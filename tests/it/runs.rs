@@ -80,8 +80,19 @@ fn tensors(plan: &Plan, frames: usize, batch: usize, mut results: BTreeMap<Buffe
     named.collect()
 }
 
+/// Runs a plan on the CPU engine, with two threads.
+pub fn on_cpu(plan: &Plan, frames: usize, batch: usize, given: &Tensors) -> Result<Tensors, RunError> {
+    on_threads(2, plan, frames, batch, given)
+}
+
 /// Runs a plan on the CPU engine.
-pub fn on_cpu(plan: &Plan, threads: usize, frames: usize, batch: usize, given: &Tensors) -> Result<Tensors, RunError> {
+pub fn on_threads(
+    threads: usize,
+    plan: &Plan,
+    frames: usize,
+    batch: usize,
+    given: &Tensors,
+) -> Result<Tensors, RunError> {
     let is_param = |id: &BufferId| plan.buffer(*id).role == Role::Param;
     let (params, inputs) = data(plan, given).into_iter().partition(|(id, _)| is_param(id));
     let mut engine = CpuEngine::new(plan.clone(), threads)?;

@@ -186,7 +186,7 @@ impl Case {
     }
 
     fn judge_cpu(&self, plan: &Plan, threads: usize) -> Result<(), String> {
-        let got = runs::on_cpu(plan, threads, self.sizes.frames, self.sizes.batch, &self.given);
+        let got = runs::on_threads(threads, plan, self.sizes.frames, self.sizes.batch, &self.given);
         let got = got.map_err(|e| format!("on the CPU: {e}"))?;
         self.judge_single(&got).map_err(|e| format!("on the CPU: {e}"))
     }
