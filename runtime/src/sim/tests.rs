@@ -111,16 +111,15 @@ fn faults_are_errors_that_say_where() {
     let mut sim = sim("a100");
     let loaded = sim.load(&module).unwrap();
     let y = sim.alloc(240, "y").unwrap();
-    for (kernel, expected) in [
-        ("past", "out of bounds in past"),
-        ("races", "race in shared memory in races"),
-    ] {
+    for (kernel, expected) in [("past", "error[out-of-bounds]"), ("races", "error[shared-race]")] {
         let function = sim.function(&loaded, kernel, 0).unwrap();
         let error = sim
             .launch(&function, shape(1), &[Arg::Memory(&y)])
             .unwrap_err()
             .to_string();
-        assert!(error.contains(expected) && error.contains("sim.cu:"), "{error}");
+        let place = format!("kernel {kernel}");
+        assert!(error.contains(expected) && error.contains(&place), "{error}");
+        assert!(error.contains("sim.cu:"), "{error}");
         assert_eq!(sim.fault().unwrap().kernel, kernel);
     }
 }
