@@ -17,7 +17,7 @@ impl Cell {
             sms: Some(gpu.limits().processors as usize),
             ..Tuning::default()
         };
-        Ok(Box::new(self.on(gpu, tuning)?))
+        Ok(Box::new(self.on(gpu, tuning, &str::to_owned)?))
     }
 
     /// Loads the cell on a simulated GPU. With [`Cell::simulate`] the engine is at hand, and what ran on it can be asked.
@@ -35,10 +35,21 @@ impl Cell {
     /// # Errors
     /// There is no NVRTC; the device cannot hold the kernels.
     pub fn simulate(&self, model: Model, options: Options, tuning: Tuning) -> Result<GpuEngine<Sim>, Error> {
-        self.on(Sim::new(model, options)?, tuning)
+        self.simulate_altered(model, options, tuning, &str::to_owned)
     }
 
-    fn on<G: Gpu>(&self, gpu: G, tuning: Tuning) -> Result<GpuEngine<G>, Error> {
+    /// As [`Cell::simulate`], with the CUDA text changed before it is compiled: deliberate faults show what checks catch.
+    pub(super) fn simulate_altered(
+        &self,
+        model: Model,
+        options: Options,
+        tuning: Tuning,
+        alter: &dyn Fn(&str) -> String,
+    ) -> Result<GpuEngine<Sim>, Error> {
+        self.on(Sim::new(model, options)?, tuning, alter)
+    }
+
+    fn on<G: Gpu>(&self, gpu: G, tuning: Tuning, alter: &dyn Fn(&str) -> String) -> Result<GpuEngine<G>, Error> {
         let limits = gpu.limits().clone();
         let target = Target {
             arch: limits.arch.clone(),
@@ -49,6 +60,7 @@ impl Cell {
         let name = format!("{}.cu", self.plan().cell);
         let options: &[&str] = if self.fast_math { &["--use_fast_math"] } else { &[] };
         let texts = emitted.split(nvrtc::side_by_side());
+        let texts: Vec<String> = texts.iter().map(|text| alter(text)).collect();
         let job = |text| Job {
             text,
             name: &name,

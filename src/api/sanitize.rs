@@ -71,7 +71,21 @@ pub fn check_kernels(
     sweep: &Sweep,
     each: &mut dyn FnMut(Checked),
 ) -> Result<(), Error> {
-    let job = Job::new(source, options, sweep)?;
+    check_altered(source, options, sweep, &str::to_owned, each)
+}
+
+/// As [`check_kernels`], with the CUDA text changed before it is compiled: deliberate faults show what the checks catch.
+///
+/// # Errors
+/// As there; the changed text does not compile.
+pub fn check_altered(
+    source: &str,
+    options: &Options,
+    sweep: &Sweep,
+    alter: &dyn Fn(&str) -> String,
+    each: &mut dyn FnMut(Checked),
+) -> Result<(), Error> {
+    let job = Job::new(source, options, sweep, alter)?;
     for model in &sweep.models {
         for split in job.splits() {
             for seed in &sweep.seeds {
@@ -87,10 +101,16 @@ struct Job<'a> {
     dims: BTreeMap<Name, i64>,
     cell: super::Cell,
     sweep: &'a Sweep,
+    alter: &'a dyn Fn(&str) -> String,
 }
 
 impl<'a> Job<'a> {
-    fn new(source: &str, options: &Options, sweep: &'a Sweep) -> Result<Job<'a>, Error> {
+    fn new(
+        source: &str,
+        options: &Options,
+        sweep: &'a Sweep,
+        alter: &'a dyn Fn(&str) -> String,
+    ) -> Result<Job<'a>, Error> {
         let cell = compile(source, options)?;
         let choice = Choice {
             cell: Some(cell.plan().cell.clone()),
@@ -110,6 +130,7 @@ impl<'a> Job<'a> {
             dims,
             cell,
             sweep,
+            alter,
         })
     }
 
@@ -140,7 +161,7 @@ impl<'a> Job<'a> {
             loop_shape: split.then_some(small),
             ..Tuning::default()
         };
-        self.cell.simulate(model, options, tuning)
+        self.cell.simulate_altered(model, options, tuning, self.alter)
     }
 
     /// All T and B on one engine, as a user's calls would come, until a run fails.

@@ -24,6 +24,7 @@ mod meaning;
 mod pages;
 mod random;
 mod runs;
+mod sim;
 mod structure;
 mod support;
 mod verdicts;

@@ -1,4 +1,4 @@
-//! `cargo xtask setup | test | demo | ci`: from a fresh clone to a result with nothing but Rust and Python's pip.
+//! `cargo xtask setup | test | demo | mutants | ci`: from a fresh clone to a result with nothing but Rust and Python's pip.
 
 mod setup;
 mod shell;
@@ -13,6 +13,7 @@ cargo xtask COMMAND
   setup   put NVRTC, the compiler of CUDA text, into target/nvrtc (once; needs Python's pip and a network)
   demo    set up, compile a real speaker encoder to CUDA, run it on real speech, compare with recorded outputs
   test    set up, then run every test, documentation included
+  mutants put deliberate faults into emitted kernels, and see that the simulated GPU catches each
   ci      what a change must pass: format, lints, documentation, tests, no snapshot without a test
 ";
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         ["demo"] => demo(&place),
         ["test"] => test(&place),
         ["ci"] => ci(&place),
+        ["mutants"] => mutants(&place),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");
             Ok(())
@@ -50,6 +52,12 @@ fn demo(place: &Place) -> Result<(), String> {
         eprintln!("xtask: {message}\nxtask: going on with what this machine has");
     }
     cargo(place, &["run", "--release", "--example", "speaker_encoder"])
+}
+
+/// Deliberate faults in emitted kernels; any that is neither caught nor explained is an error.
+fn mutants(place: &Place) -> Result<(), String> {
+    setup::run(place)?;
+    cargo(place, &["run", "--release", "--example", "mutants"])
 }
 
 /// Every test.
