@@ -1,6 +1,7 @@
 //! The inner loop: a group of lanes runs until it meets others, waits, ends, or its slice is over.
 
 use super::Machine;
+use super::transfer::Here;
 use super::warp::{Group, Wait, Warp};
 use crate::fault::{Fault, Kind};
 use crate::program::{Action, Inst};
@@ -95,15 +96,14 @@ impl Machine<'_> {
                 }
             };
             match &inst.action {
+                _ if mask == 0 => pc += 1,
                 Action::Compute(run) => {
-                    if mask != 0 {
-                        // SAFETY: `pick` chose a version that this machine can run.
-                        unsafe { run(&mut warp.frames[frame].regs, &inst.args, mask) };
-                    }
+                    // SAFETY: `pick` chose a version that this machine can run.
+                    unsafe { run(&mut warp.frames[frame].regs, &inst.args, mask) };
                     pc += 1;
                 }
                 Action::Load(transfer) => {
-                    self.load(warp, frame, pc, mask, transfer)?;
+                    self.load(warp, Here { frame, pc, mask }, transfer)?;
                     pc += 1;
                     if self.looks > LOOKS {
                         warp.groups[at].pc = pc;
@@ -111,7 +111,7 @@ impl Machine<'_> {
                     }
                 }
                 Action::Store(transfer) => {
-                    self.store(warp, frame, pc, mask, transfer)?;
+                    self.store(warp, Here { frame, pc, mask }, transfer)?;
                     pc += 1;
                 }
                 Action::Jump(target) if mask == lanes => {
@@ -120,7 +120,6 @@ impl Machine<'_> {
                         break;
                     }
                 }
-                _ if mask == 0 => pc += 1,
                 _ => {
                     warp.groups[at].pc = pc;
                     match self.act(warp, at, inst, mask)? {

@@ -12,6 +12,17 @@ use crate::ptx::ast::Space;
 /// Most rows of a request.
 const ROWS: usize = 16;
 
+/// What executes: a frame's instruction, for some lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct Here {
+    /// The frame.
+    pub frame: usize,
+    /// The instruction.
+    pub pc: u32,
+    /// The lanes, at least one.
+    pub mask: u32,
+}
+
 impl Machine<'_> {
     /// The address of each lane. All that are used must have been written.
     pub fn addresses(
@@ -43,17 +54,8 @@ impl Machine<'_> {
     }
 
     /// A load.
-    pub fn load(
-        &mut self,
-        warp: &mut Warp,
-        frame: usize,
-        pc: u32,
-        mask: u32,
-        transfer: &Transfer,
-    ) -> Result<(), Box<Fault>> {
-        if mask == 0 {
-            return Ok(());
-        }
+    pub fn load(&mut self, warp: &mut Warp, here: Here, transfer: &Transfer) -> Result<(), Box<Fault>> {
+        let Here { frame, pc, mask } = here;
         let addresses = self.addresses(warp, frame, pc, mask, &transfer.address)?;
         let access = access(warp, mask, transfer, &addresses, pc);
         self.looks += u32::from(!matches!(transfer.order, Order::Weak | Order::NonCoherent));
@@ -76,17 +78,8 @@ impl Machine<'_> {
     }
 
     /// A store. What nobody wrote may be copied, as the padding of a structure is; but not alone, to device memory.
-    pub fn store(
-        &mut self,
-        warp: &mut Warp,
-        frame: usize,
-        pc: u32,
-        mask: u32,
-        transfer: &Transfer,
-    ) -> Result<(), Box<Fault>> {
-        if mask == 0 {
-            return Ok(());
-        }
+    pub fn store(&mut self, warp: &mut Warp, here: Here, transfer: &Transfer) -> Result<(), Box<Fault>> {
+        let Here { frame, pc, mask } = here;
         let addresses = self.addresses(warp, frame, pc, mask, &transfer.address)?;
         let access = access(warp, mask, transfer, &addresses, pc);
         let (mut rows, mut valid) = ([[0u64; 32]; 4], [0; 4]);

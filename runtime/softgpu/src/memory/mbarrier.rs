@@ -102,7 +102,7 @@ impl Phase {
         self.done << 20 | self.pending as u64
     }
 
-    fn expect(&mut self, bytes: i64) -> Result<(), String> {
+    fn expect_bytes(&mut self, bytes: i64) -> Result<(), String> {
         self.bytes += bytes;
         if self.bytes.abs() > LIMIT {
             return Err(format!("the tx-count becomes {}, outside +-(2^20 - 1)", self.bytes));
@@ -386,7 +386,7 @@ fn operate(phase: &mut Phase, op: Mbarrier, operand: u64, tick: u32) -> Result<u
         } => {
             let state = phase.state();
             if expect {
-                phase.expect(bytes)?;
+                phase.expect_bytes(bytes)?;
             }
             phase.arrive(if count_given && !expect { bytes } else { 1 }, drop)?;
             if phase.advance(tick) && no_complete {
@@ -394,9 +394,9 @@ fn operate(phase: &mut Phase, op: Mbarrier, operand: u64, tick: u32) -> Result<u
             }
             Ok(state)
         }
-        Mbarrier::ExpectTx => phase.expect(bytes).map(|()| 0),
+        Mbarrier::ExpectTx => phase.expect_bytes(bytes).map(|()| 0),
         Mbarrier::CompleteTx => {
-            phase.expect(-bytes)?;
+            phase.expect_bytes(-bytes)?;
             phase.advance(tick);
             Ok(0)
         }

@@ -56,57 +56,52 @@ impl Decoder<'_> {
     }
 
     fn load(&mut self, instruction: &Instruction) -> Outcome<()> {
-        let (transfer, ty) = self.transfer(instruction)?;
-        let (to, from) = (
-            self.operand(&instruction.operands, 0)?,
-            self.operand(&instruction.operands, 1)?,
-        );
-        let targets = self.destinations(to, ty)?;
-        self.count_elements(&transfer, &targets)?;
-        if let Some((word, at)) = self.parameter(&transfer, from)? {
-            return self.load_parameter(&transfer, word, at, &targets);
-        }
-        let address = self.address(from)?;
-        self.emit(
-            Action::Load(Box::new(Transfer {
-                address,
-                targets,
-                ..transfer
-            })),
-            Args::default(),
-        );
-        Ok(())
+        let operands = &instruction.operands;
+        let (to, from) = (self.operand(operands, 0)?, self.operand(operands, 1)?);
+        self.load_or_store(instruction, from, |decoder, ty| decoder.destinations(to, ty), true)
     }
 
     fn store(&mut self, instruction: &Instruction) -> Outcome<()> {
-        let (transfer, ty) = self.transfer(instruction)?;
-        let (to, from) = (
-            self.operand(&instruction.operands, 0)?,
-            self.operand(&instruction.operands, 1)?,
-        );
-        let targets = self.sources(from, ty)?;
-        self.count_elements(&transfer, &targets)?;
-        if let Some((word, at)) = self.parameter(&transfer, to)? {
-            return self.store_parameter(&transfer, word, at, &targets);
+        let operands = &instruction.operands;
+        let (to, from) = (self.operand(operands, 0)?, self.operand(operands, 1)?);
+        self.load_or_store(instruction, to, |decoder, ty| decoder.sources(from, ty), false)
+    }
+
+    /// A transfer between the registers that `registers` finds and the memory, or the parameter, that `place` names.
+    fn load_or_store(
+        &mut self,
+        instruction: &Instruction,
+        place: &Operand,
+        registers: impl FnOnce(&mut Self, Type) -> Outcome<Vec<Target>>,
+        loads: bool,
+    ) -> Outcome<()> {
+        let (mut transfer, ty) = self.transfer(instruction)?;
+        transfer.targets = registers(self, ty)?;
+        self.count_elements(&transfer)?;
+        if let Some((word, at)) = self.parameter(&transfer, place)? {
+            return if loads {
+                self.load_parameter(&transfer, word, at)
+            } else {
+                self.store_parameter(&transfer, word, at)
+            };
         }
-        let address = self.address(to)?;
-        self.emit(
-            Action::Store(Box::new(Transfer {
-                address,
-                targets,
-                ..transfer
-            })),
-            Args::default(),
-        );
+        transfer.address = self.address(place)?;
+        let transfer = Box::new(transfer);
+        let action = if loads {
+            Action::Load(transfer)
+        } else {
+            Action::Store(transfer)
+        };
+        self.emit(action, Args::default());
         Ok(())
     }
 
-    fn count_elements(&self, transfer: &Transfer, targets: &[Target]) -> Outcome<()> {
+    fn count_elements(&self, transfer: &Transfer) -> Outcome<()> {
         let rows = transfer.elements * if transfer.bytes == 16 { 2 } else { 1 };
-        if targets.len() != rows as usize {
+        if transfer.targets.len() != rows as usize {
             return self.fail(format!(
                 "{} registers for {} elements",
-                targets.len(),
+                transfer.targets.len(),
                 transfer.elements
             ));
         }
@@ -134,8 +129,8 @@ impl Decoder<'_> {
         Ok(Some((word, *offset as u32)))
     }
 
-    fn load_parameter(&mut self, transfer: &Transfer, word: u32, at: u32, targets: &[Target]) -> Outcome<()> {
-        for (element, target) in targets.iter().enumerate() {
+    fn load_parameter(&mut self, transfer: &Transfer, word: u32, at: u32) -> Outcome<()> {
+        for (element, target) in transfer.targets.iter().enumerate() {
             let at = at + element as u32 * transfer.bytes.min(8);
             let (a, shift) = (word + at / 4, at % 4 * 8);
             // A narrow parameter may fill a wider register: by way of a word.
@@ -197,8 +192,8 @@ impl Decoder<'_> {
         self.emit_words(&["cvt", "s32", from], args)
     }
 
-    fn store_parameter(&mut self, transfer: &Transfer, word: u32, at: u32, targets: &[Target]) -> Outcome<()> {
-        for (element, target) in targets.iter().enumerate() {
+    fn store_parameter(&mut self, transfer: &Transfer, word: u32, at: u32) -> Outcome<()> {
+        for (element, target) in transfer.targets.iter().enumerate() {
             let at = at + element as u32 * transfer.bytes.min(8);
             let (d, shift) = (word + at / 4, at % 4 * 8);
             let a = target.register;

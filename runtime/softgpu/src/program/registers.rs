@@ -2,7 +2,7 @@
 
 use super::{Action, Address, AsyncStart, BarrierKind, Inst, Target, Transfer, Vote};
 use crate::ops::combine::Compute;
-use crate::ops::{File, Slot};
+use crate::ops::{Args, File, Slot};
 
 /// The files of the operands of a pure instruction; other instructions know theirs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,36 +70,8 @@ pub(super) fn each_register(inst: &mut Inst, shape: &Shape, f: Visit<'_>) {
             words.for_each(|register| f(word, register, Role::Pin));
         }
         Action::Clock { wide } => f(if *wide { File::Double } else { word }, &mut args.d, Role::Define),
-        Action::ActiveMask => f(word, &mut args.d, Role::Define),
-        Action::WarpSync => f(word, &mut args.b, Role::Use),
-        Action::Shuffle(_) => {
-            for register in [&mut args.a, &mut args.b, &mut args.c, &mut args.flags] {
-                f(word, register, Role::Use);
-            }
-            f(word, &mut args.d, Role::Define);
-        }
-        Action::Vote(vote) => {
-            f(word, &mut args.b, Role::Use);
-            if *vote == Vote::Ballot {
-                f(word, &mut args.d, Role::Define);
-            }
-        }
-        Action::Match { wide, .. } => {
-            f(if *wide { File::Double } else { word }, &mut args.a, Role::Use);
-            f(word, &mut args.b, Role::Use);
-            f(word, &mut args.d, Role::Define);
-        }
-        Action::Reduce(_) | Action::Transpose => {
-            f(word, &mut args.a, Role::Use);
-            if matches!(inst.action, Action::Reduce(_)) {
-                f(word, &mut args.b, Role::Use);
-            }
-            f(word, &mut args.d, Role::Define);
-        }
-        Action::Elect => {
-            f(word, &mut args.b, Role::Use);
-            f(word, &mut args.d, Role::Define);
-        }
+        Action::ActiveMask | Action::WarpSync | Action::Shuffle(_) | Action::Vote(_) => lanes(&inst.action, args, f),
+        Action::Match { .. } | Action::Reduce(_) | Action::Transpose | Action::Elect => lanes(&inst.action, args, f),
         Action::Barrier(barrier) => {
             f(word, &mut args.a, Role::Use);
             f(word, &mut args.b, Role::Use);
@@ -128,6 +100,27 @@ pub(super) fn each_register(inst: &mut Inst, shape: &Shape, f: Visit<'_>) {
         Action::ClusterArrive { .. } | Action::ClusterWait { .. } | Action::Fence(..) => {}
         Action::ProxyFence | Action::MbarrierInitFence => {}
         Action::Commit { .. } | Action::WaitGroup { .. } => {}
+    }
+}
+
+/// The registers of what the lanes of a warp do together.
+fn lanes(action: &Action, args: &mut Args, f: Visit<'_>) {
+    let word = File::Word;
+    let uses: &mut [&mut u32] = match action {
+        Action::Shuffle(_) => &mut [&mut args.a, &mut args.b, &mut args.c, &mut args.flags],
+        Action::Match { wide: true, .. } => {
+            f(File::Double, &mut args.a, Role::Use);
+            &mut [&mut args.b]
+        }
+        Action::Match { .. } | Action::Reduce(_) => &mut [&mut args.a, &mut args.b],
+        Action::Transpose => &mut [&mut args.a],
+        Action::WarpSync | Action::Vote(_) | Action::Elect => &mut [&mut args.b],
+        _ => &mut [],
+    };
+    uses.iter_mut().for_each(|register| f(word, register, Role::Use));
+    // The other results are predicates.
+    if !matches!(action, Action::WarpSync) && !matches!(action, Action::Vote(vote) if *vote != Vote::Ballot) {
+        f(word, &mut args.d, Role::Define);
     }
 }
 

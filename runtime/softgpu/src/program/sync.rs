@@ -52,15 +52,13 @@ impl Decoder<'_> {
                 op.flag("sync");
                 let b = self.word(operands, 1)?;
                 let (d, e) = self.one_or_two(self.operand(operands, 0)?, File::Word)?;
-                self.emit(
-                    Action::Elect,
-                    Args {
-                        d,
-                        e,
-                        b,
-                        ..Args::default()
-                    },
-                );
+                let args = Args {
+                    d,
+                    e,
+                    b,
+                    ..Args::default()
+                };
+                self.emit(Action::Elect, args);
             }
             "activemask" => {
                 op.ty();
@@ -123,15 +121,13 @@ impl Decoder<'_> {
             File::Predicate
         };
         let d = self.destination(self.operand(operands, 0)?, file)?;
-        self.emit(
-            Action::Vote(mode),
-            Args {
-                d,
-                a,
-                b,
-                ..Args::default()
-            },
-        );
+        let args = Args {
+            d,
+            a,
+            b,
+            ..Args::default()
+        };
+        self.emit(Action::Vote(mode), args);
         Ok(())
     }
 
@@ -144,16 +140,14 @@ impl Decoder<'_> {
         let b = self.word(operands, 2)?;
         let (d, e) = self.one_or_two(self.operand(operands, 0)?, File::Word)?;
         let wide = ty.bytes() == 8;
-        self.emit(
-            Action::Match { wide, all },
-            Args {
-                d,
-                e,
-                a,
-                b,
-                ..Args::default()
-            },
-        );
+        let args = Args {
+            d,
+            e,
+            a,
+            b,
+            ..Args::default()
+        };
+        self.emit(Action::Match { wide, all }, args);
         Ok(())
     }
 
@@ -177,15 +171,13 @@ impl Decoder<'_> {
         };
         let (a, b) = (self.word(operands, 1)?, self.word(operands, 2)?);
         let d = self.destination(self.operand(operands, 0)?, File::Word)?;
-        self.emit(
-            Action::Reduce(kind),
-            Args {
-                d,
-                a,
-                b,
-                ..Args::default()
-            },
-        );
+        let args = Args {
+            d,
+            a,
+            b,
+            ..Args::default()
+        };
+        self.emit(Action::Reduce(kind), args);
         Ok(())
     }
 
@@ -216,14 +208,12 @@ impl Decoder<'_> {
         let a = self.word(operands, 0)?;
         let b = if counted { self.word(operands, 1)? } else { a };
         let barrier = Barrier { kind, aligned, counted };
-        self.emit(
-            Action::Barrier(Box::new(barrier)),
-            Args {
-                a,
-                b,
-                ..Args::default()
-            },
-        );
+        let args = Args {
+            a,
+            b,
+            ..Args::default()
+        };
+        self.emit(Action::Barrier(Box::new(barrier)), args);
         Ok(())
     }
 
@@ -248,16 +238,14 @@ impl Decoder<'_> {
         let c = self.source(self.operand(operands, operands.len() - 1)?, Slot::PREDICATE)?;
         let d = self.destination(self.operand(operands, 0)?, file)?;
         let barrier = Barrier { kind, aligned, counted };
-        self.emit(
-            Action::Barrier(Box::new(barrier)),
-            Args {
-                d,
-                a,
-                b,
-                c,
-                ..Args::default()
-            },
-        );
+        let args = Args {
+            d,
+            a,
+            b,
+            c,
+            ..Args::default()
+        };
+        self.emit(Action::Barrier(Box::new(barrier)), args);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 impl<'t> Parser<'t> {
     /// `{ statements }`.
     pub(super) fn scope(&mut self) -> Parsed<Vec<Statement>> {
-        self.expect('{')?;
+        self.mark('{')?;
         self.deeper(|parser| {
             let mut statements = Vec::new();
             while !parser.eat('}') {
@@ -76,7 +76,7 @@ impl<'t> Parser<'t> {
             return Ok((name, None));
         }
         let count = self.integer()?;
-        self.expect('>')?;
+        self.mark('>')?;
         Ok((name, Some(count)))
     }
 
@@ -107,7 +107,7 @@ impl<'t> Parser<'t> {
     /// `name:`, or a list of targets or a prototype of that name.
     fn label(&mut self, out: &mut Vec<Statement>) -> Parsed<()> {
         let name = self.name("a label")?;
-        self.expect(':')?;
+        self.mark(':')?;
         match self.peek() {
             Token::Dot("branchtargets" | "calltargets") => {
                 self.at += 1;
@@ -136,7 +136,7 @@ impl<'t> Parser<'t> {
                 self.integer::<u32>()?;
             }
         }
-        self.expect(';')
+        self.mark(';')
     }
 
     fn instruction(&mut self) -> Parsed<Instruction> {

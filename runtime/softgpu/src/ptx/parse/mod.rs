@@ -96,7 +96,8 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn expect(&mut self, mark: char) -> Parsed<()> {
+    /// Takes the mark, which must stand here.
+    fn mark(&mut self, mark: char) -> Parsed<()> {
         match self.eat(mark) {
             true => Ok(()),
             false => self.wanted(&format!("`{mark}`")),
@@ -207,7 +208,7 @@ impl<'t> Parser<'t> {
     /// Everything between a mark and its partner, which may hold more of both.
     fn skip_balanced(&mut self, open: char, close: char) -> Parsed<()> {
         let line = self.line();
-        self.expect(open)?;
+        self.mark(open)?;
         let mut depth = 1_u32;
         while depth > 0 {
             match self.next() {

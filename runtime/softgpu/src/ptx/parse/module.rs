@@ -114,7 +114,7 @@ impl<'t> Parser<'t> {
         while self.eat(',') {
             self.string()?;
         }
-        self.expect(';')
+        self.mark(';')
     }
 
     /// `.section .debug_info { ... }`: tables for debuggers, not read.
@@ -131,9 +131,9 @@ impl<'t> Parser<'t> {
         let line = self.line();
         self.at += 1;
         let name = self.name("a name")?;
-        self.expect(',')?;
+        self.mark(',')?;
         let of = self.name("a function")?;
-        self.expect(';')?;
+        self.mark(';')?;
         Ok(Alias { name, of, line })
     }
 
@@ -209,7 +209,7 @@ impl<'t> Parser<'t> {
 
     /// `(.param .b32 a, ...)`.
     pub(super) fn parameters(&mut self) -> Parsed<Vec<Variable>> {
-        self.expect('(')?;
+        self.mark('(')?;
         self.list(')', Self::parameter)
     }
 

@@ -77,7 +77,7 @@ impl<'t> Parser<'t> {
         if self.is(',') {
             return Err(self.error("addresses of several parts (tensor maps, textures) are not supported"));
         }
-        self.expect(']')?;
+        self.mark(']')?;
         Ok(Operand::Address { base, offset })
     }
 

@@ -144,7 +144,7 @@ impl<'t> Parser<'t> {
                 continue;
             }
             dims.push(self.integer()?);
-            self.expect(']')?;
+            self.mark(']')?;
         }
         Ok(dims)
     }
@@ -171,7 +171,7 @@ impl<'t> Parser<'t> {
     }
 
     fn braces(&mut self, ty: Type, dims: &[u64], out: &mut Vec<Initial>) -> Parsed<()> {
-        self.expect('{')?;
+        self.mark('{')?;
         let inner = dims.get(1..).unwrap_or(&[]);
         let stride = self.elements(inner)?.unwrap_or(1).max(1);
         let start = out.len() as u64;
@@ -211,7 +211,7 @@ impl<'t> Parser<'t> {
             false => self.intern(word),
         };
         if generic {
-            self.expect(')')?;
+            self.mark(')')?;
         }
         let offset = self.offset()?;
         Ok(Initial::Address { name, offset, generic })
