@@ -27,6 +27,7 @@
 mod error;
 mod gpu;
 mod load;
+pub mod modelled;
 pub mod sanitize;
 mod tensor;
 mod train;

@@ -96,7 +96,7 @@ pub fn check_altered(
     Ok(())
 }
 
-struct Job<'a> {
+pub(super) struct Job<'a> {
     graph: Graph,
     dims: BTreeMap<Name, i64>,
     cell: super::Cell,
@@ -105,7 +105,7 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(
+    pub(super) fn new(
         source: &str,
         options: &Options,
         sweep: &'a Sweep,
@@ -150,6 +150,11 @@ impl<'a> Job<'a> {
             seed,
             ..SimOptions::default()
         };
+        self.engine_with(model, split, options)
+    }
+
+    /// An engine whose loops are split over small blocks, or as they are.
+    pub(super) fn engine_with(&self, model: Model, split: bool, options: SimOptions) -> Result<GpuEngine<Sim>, Error> {
         let sms = Sim::new(model, options)?.limits().processors as usize;
         let small = Shape {
             blocks: 3,
@@ -199,7 +204,8 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn arguments(&self, frames: usize, batch: usize, seed: u64) -> Result<Tensors, Error> {
+    /// Numbers drawn from a seed for all parameters, inputs and initial states.
+    pub(super) fn arguments(&self, frames: usize, batch: usize, seed: u64) -> Result<Tensors, Error> {
         let arguments = reference::arguments(&self.graph, &self.dims, frames, batch).map_err(|e| failed(&e))?;
         let mut given = reference::sample(&arguments, seed);
         for buffer in &self.cell.plan().buffers {
@@ -210,9 +216,24 @@ impl<'a> Job<'a> {
         Ok(given)
     }
 
+    /// Sets the parameters and runs `(T, B)`.
     fn run(&self, engine: &mut GpuEngine<Sim>, run: (usize, usize), given: &Tensors) -> Result<Tensors, Error> {
+        self.set_params(engine, given)?;
+        self.run_frames(engine, run, given)
+    }
+
+    pub(super) fn set_params(&self, engine: &mut GpuEngine<Sim>, given: &Tensors) -> Result<(), Error> {
+        let params = data(self.cell.plan(), given, |role| *role == Role::Param);
+        Ok(engine.set_params(&params)?)
+    }
+
+    pub(super) fn run_frames(
+        &self,
+        engine: &mut GpuEngine<Sim>,
+        run: (usize, usize),
+        given: &Tensors,
+    ) -> Result<Tensors, Error> {
         let plan = self.cell.plan();
-        engine.set_params(&data(plan, given, |role| *role == Role::Param))?;
         let inputs = data(plan, given, |role| matches!(role, Role::Input | Role::Initial(_)));
         let results = engine.run(run.0, run.1, &inputs)?;
         Ok(results

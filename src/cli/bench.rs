@@ -1,14 +1,15 @@
 //! `rnnc bench`: how long the compiler takes, and how long a run takes.
 
-use super::device::{DeviceArgs, failure};
+use super::device::{DeviceArgs, failure, named};
 use super::run::Random;
 use super::{CellArgs, Dtype, Failure, Outcome, compile, source};
 use rnnc::codegen::{self, Target};
-use rnnc::driver::Choice;
+use rnnc::driver::{Choice, Planned};
 use rnnc::{Options, Tensors};
 use rnnc_runtime::cache::Cache;
 use rnnc_runtime::nvrtc::{self, Job};
 use rnnc_runtime::plan::Role;
+use rnnc_runtime::sim::Model;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -29,6 +30,10 @@ pub struct BenchArgs {
     dtype: Dtype,
     #[command(flatten)]
     device: DeviceArgs,
+    /// With --device sim: counts, and a range of time modelled from published rates, for these cards (h100, h200, a100, l4,
+    /// rtx4090); no measurement, and no speed. Take few frames: simulation is slow
+    #[arg(long, value_name = "GPU,...", value_delimiter = ',')]
+    model: Vec<String>,
     /// Seed of the order of events on a simulated device
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -59,6 +64,9 @@ struct Times {
 /// Times compiling or running.
 pub fn run(args: &BenchArgs) -> Outcome {
     let file = source::read(&args.cell.file)?;
+    if !args.model.is_empty() {
+        return modelled(args, &file);
+    }
     let times = if args.compile {
         compiling(args, &file)?
     } else {
@@ -81,6 +89,34 @@ pub fn run(args: &BenchArgs) -> Outcome {
         super::print("torch.compile 110 s (measured 2026-11-30 on a 2-core AVX-512 machine; see docs/performance.md)")?;
     }
     Ok(())
+}
+
+/// What the kernels would cost on cards that are not there.
+fn modelled(args: &BenchArgs, file: &source::Source) -> Outcome {
+    if !args.device.is_simulated() || args.compile {
+        return Err(Failure::Usage(
+            "--model goes with --device sim, and not with --compile".to_owned(),
+        ));
+    }
+    let models: Vec<Model> = args.model.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
+    let (planned, _) = compile::plan(file, &args.cell, args.dtype)?;
+    let options = options(args, file, &planned);
+    let run = (args.frames.max(1), args.batch.max(1));
+    let costs = rnnc::modelled::costs(&file.text(), &options, &models, run).map_err(|e| failure(&e))?;
+    if args.json {
+        return super::print_json(&costs);
+    }
+    super::print(super::cost::table(&planned.plan.cell, &costs).trim_end())
+}
+
+fn options(args: &BenchArgs, file: &source::Source, planned: &Planned) -> Options {
+    Options {
+        file: file.name.clone(),
+        cell: args.cell.cell.clone(),
+        dims: planned.plan.dims.iter().cloned().collect(),
+        elem: args.dtype.into(),
+        ..Options::default()
+    }
 }
 
 fn times(what: &str, mut seconds: Vec<f64>) -> Times {
@@ -149,13 +185,7 @@ fn compiling(args: &BenchArgs, file: &source::Source) -> Result<Vec<Times>, Fail
 
 fn running(args: &BenchArgs, file: &source::Source) -> Result<Times, Failure> {
     let (planned, _) = compile::plan(file, &args.cell, args.dtype)?;
-    let mut options = Options {
-        file: file.name.clone(),
-        cell: args.cell.cell.clone(),
-        ..Options::default()
-    };
-    options.dims = planned.plan.dims.iter().cloned().collect();
-    options.elem = args.dtype.into();
+    let options = options(args, file, &planned);
     let cell = rnnc::compile(&file.text(), &options).map_err(|e| Failure::Input(e.to_string()))?;
     let mut random = Random::seeded(0, args.frames, args.batch);
     let mut make = |wanted: Role| -> Tensors {

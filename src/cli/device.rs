@@ -17,6 +17,12 @@ pub struct DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// Whether a simulated device is asked for.
+    pub fn is_simulated(&self) -> bool {
+        let name = self.device.as_deref().unwrap_or("");
+        name == "sim" || name.starts_with("sim:")
+    }
+
     /// The device chosen; a simulated one takes its order of events from the seed.
     pub fn device(&self, seed: u64) -> Result<Device, Failure> {
         let threads = self.threads.filter(|n| *n > 0);

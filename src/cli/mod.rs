@@ -6,6 +6,7 @@ mod check;
 mod check_kernels;
 mod compile;
 mod completions;
+mod cost;
 mod device;
 mod doctor;
 mod explain;

@@ -1,5 +1,6 @@
 //! The device as a host sees it: modules are loaded, memory is allocated and copied, kernels are launched.
 
+use crate::cost::{Cost, Rates};
 use crate::fault::Fault;
 use crate::machine::{self, Device, Launch, Report, Text};
 use crate::memory::{Memory, Wrong};
@@ -134,10 +135,39 @@ impl Gpu {
         launch: &Launch,
         arguments: &[Arg<'_>],
     ) -> Result<Report, Box<Fault>> {
+        let (report, _) = self.run(module, kernel, launch, (arguments, None))?;
+        Ok(report)
+    }
+
+    /// Runs a kernel to its end, warp after warp as a card of these rates might, and says what that would cost there. The seed
+    /// decides less than in [`Gpu::launch`]: use that to check a kernel.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn launch_modelled(
+        &mut self,
+        module: &Module,
+        kernel: &str,
+        launch: &Launch,
+        arguments: &[Arg<'_>],
+        rates: &[Rates; 2],
+    ) -> Result<(Report, Cost), Box<Fault>> {
+        let (report, cost) = self.run(module, kernel, launch, (arguments, Some(rates)))?;
+        cost.map(|cost| (report, cost)).ok_or_else(|| no_kernel(kernel))
+    }
+
+    fn run(
+        &mut self,
+        module: &Module,
+        kernel: &str,
+        launch: &Launch,
+        (arguments, rates): (&[Arg<'_>], Option<&[Rates; 2]>),
+    ) -> Result<(Report, Option<Cost>), Box<Fault>> {
         let program = module.kernels.get(kernel).ok_or_else(|| no_kernel(kernel))?;
         let params = pack(program, arguments)
             .map_err(|message| module.text.refused(program, crate::fault::Kind::Launch, message))?;
-        machine::run((program, &module.text), &mut self.memory, &self.device, launch, params)
+        let text = (program, &module.text);
+        machine::run(text, &mut self.memory, &self.device, launch, params, rates)
     }
 }
 

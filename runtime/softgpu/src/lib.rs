@@ -5,6 +5,7 @@
 //! [`machine`], which reads and writes through [`memory`]; what is wrong with a kernel is a [`fault::Fault`]. A host uses
 //! [`Gpu`]. This crate knows nothing of rnnc.
 
+pub mod cost;
 pub mod fault;
 mod gpu;
 pub mod machine;

@@ -5,6 +5,7 @@ use crate::engine::RunError;
 use crate::exec::{Arg, Gpu, LaunchShape, Limits, Word};
 use crate::nvrtc::Compiled;
 use serde::Serialize;
+use softgpu::cost::{Cost, rates};
 use softgpu::fault::Fault;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,8 @@ pub struct Options {
     pub perturb: bool,
     /// Most instructions of threads that one launch may execute.
     pub budget: u64,
+    /// Whether launches are counted and their time is modelled ([`Sim::costs`]).
+    pub modelled: bool,
 }
 
 impl Default for Options {
@@ -26,6 +29,7 @@ impl Default for Options {
             seed: 0,
             perturb: false,
             budget: 1 << 42,
+            modelled: false,
         }
     }
 }
@@ -64,6 +68,7 @@ pub struct Sim {
     used: u64,
     freed: Arc<Mutex<Vec<Region>>>,
     counts: BTreeMap<String, Counts>,
+    costs: Vec<(String, Cost)>,
     fault: Option<Fault>,
 }
 
@@ -133,6 +138,7 @@ impl Sim {
             used: 0,
             freed: Arc::default(),
             counts: BTreeMap::new(),
+            costs: Vec::new(),
             fault: None,
         })
     }
@@ -140,6 +146,28 @@ impl Sim {
     /// What has run, by kernel.
     pub fn counts(&self) -> &BTreeMap<String, Counts> {
         &self.counts
+    }
+
+    /// What each launch came to, in order, by kernel; none unless launches are modelled.
+    pub fn costs(&self) -> &[(String, Cost)] {
+        &self.costs
+    }
+
+    /// Runs a kernel, and notes what it costs if that is asked for.
+    fn run(
+        &mut self,
+        function: &Function,
+        launch: &softgpu::Launch,
+        arguments: &[softgpu::Arg<'_>],
+    ) -> Result<softgpu::Report, Box<Fault>> {
+        let rates = rates::card(self.model.name).filter(|_| self.options.modelled);
+        let Some(rates) = rates else {
+            return self.gpu.launch(&function.module, &function.name, launch, arguments);
+        };
+        let (module, name) = (&function.module, &function.name);
+        let (report, cost) = self.gpu.launch_modelled(module, name, launch, arguments, &rates)?;
+        self.costs.push((name.clone(), cost));
+        Ok(report)
     }
 
     /// The fault of the launch that failed, if one did.
@@ -301,7 +329,7 @@ impl Gpu for Sim {
         self.collect()?;
         let launch = self.shape(function, shape);
         let arguments: Vec<softgpu::Arg<'_>> = arguments.iter().map(argument).collect();
-        match self.gpu.launch(&function.module, &function.name, &launch, &arguments) {
+        match self.run(function, &launch, &arguments) {
             Ok(report) => {
                 let counts = self.counts.entry(function.name.clone()).or_default();
                 counts.launches += 1;

@@ -8,6 +8,8 @@ mod device;
 mod tests;
 
 pub use device::{Counts, Memory, Options, Sim};
+pub use softgpu::cost::trace::Term;
+pub use softgpu::cost::{Cost, Counts as CostCounts, Modelled};
 pub use softgpu::fault::Fault;
 
 /// A model of a GPU that can be simulated.

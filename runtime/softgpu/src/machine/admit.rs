@@ -42,6 +42,9 @@ impl Machine<'_> {
 
     fn start_block(&mut self, index: u32, cluster: u32, rank: u32) {
         self.memory.start_block(index);
+        if let Some(cost) = &mut self.cost {
+            cost.start_block(index);
+        }
         self.resident += 1;
         let slot = self
             .blocks

@@ -154,6 +154,9 @@ impl Machine<'_> {
             );
             return Err(self.fault(Kind::BarrierDivergence, message, warp, pc, mask.trailing_zeros()));
         }
+        if let Some(cost) = &mut self.cost {
+            cost.arrive(warp.id.block, warp.id.warp, number);
+        }
         state.count += threads;
         state.arrived.push((warp.id.warp, mask));
         if barrier.kind != BarrierKind::Arrive {
@@ -182,6 +185,9 @@ impl Machine<'_> {
         };
         let state = std::mem::take(&mut block.barriers[number as usize]);
         self.memory.barrier(block.index, &state.arrived, &state.waiting);
+        if let Some(cost) = &mut self.cost {
+            cost.barrier(block.index, number, &state.waiting);
+        }
         for (index, _) in &state.waiting {
             let warp = match block.warps[*index as usize].as_deref_mut() {
                 Some(warp) => warp,

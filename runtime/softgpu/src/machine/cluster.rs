@@ -48,6 +48,9 @@ impl Machine<'_> {
         }
         let cluster = self.cluster_of(warp);
         self.memory.cluster_arrive(warp.id, mask, release);
+        if let Some(cost) = &mut self.cost {
+            cost.cluster_arrive(warp.id.block, warp.id.warp, release);
+        }
         warp.cluster_arrived |= mask;
         let phase = self.clusters[cluster as usize].phase;
         each(mask).for_each(|lane| warp.cluster_phase[lane] = phase);
@@ -101,6 +104,9 @@ impl Machine<'_> {
         cluster.exited += std::mem::take(&mut cluster.gone);
         self.idle = 0;
         self.memory.cluster_complete(number);
+        if let Some(cost) = &mut self.cost {
+            cost.cluster_complete(current.id.block);
+        }
         wake(current);
         for (slot, block) in self.blocks.iter_mut().enumerate() {
             let Some(block) = block.as_mut().filter(|block| block.cluster == number) else {

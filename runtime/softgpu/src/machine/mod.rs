@@ -9,6 +9,7 @@ mod asynchronous;
 mod barrier;
 mod cluster;
 mod control;
+mod cost;
 mod device;
 mod explain;
 mod lanes;
@@ -23,6 +24,7 @@ pub use device::Device;
 pub use explain::Text;
 pub use launch::Launch;
 
+use crate::cost::{Cost, Modelled, Rates, Recorder};
 use crate::fault::{Fault, Kind};
 use crate::memory::random::Random;
 use crate::memory::{Memory, Shape};
@@ -90,9 +92,13 @@ pub(crate) struct Machine<'a> {
     pub idle: u64,
     /// Strong loads and atomic operations of this slice: who looks again and again waits for others.
     pub looks: u32,
+    /// Writes down what the launch costs, if that is asked for.
+    pub cost: Option<Box<Recorder>>,
 }
 
 /// Runs a kernel.
+///
+/// With `rates`, it also says what the launch would cost on a card of these rates.
 ///
 /// # Errors
 /// The launch is refused, or the kernel does something wrong.
@@ -102,7 +108,8 @@ pub fn run(
     device: &Device,
     launch: &Launch,
     params: Vec<u8>,
-) -> Result<Report, Box<Fault>> {
+    rates: Option<&[Rates; 2]>,
+) -> Result<(Report, Option<Cost>), Box<Fault>> {
     let plan = Plan::new(launch, program, device).map_err(|(kind, message)| text.refused(program, kind, message))?;
     memory.begin(&Shape {
         blocks: plan.blocks,
@@ -113,15 +120,23 @@ pub fn run(
         params: params.clone(),
     });
     let mut machine = Machine::new((program, text), memory, device, launch, plan, params);
+    machine.cost = rates.map(|rates| Box::new(Recorder::new(machine.cost_shape(), *rates)));
     machine.admit();
     machine.schedule()?;
     let end = machine.memory.end();
     end.map_err(|wrong| machine.explain_end(wrong))?;
-    Ok(machine.report)
+    let cost = machine.cost.take().zip(rates).map(|(recorder, rates)| {
+        let (trace, counts) = recorder.finish();
+        let modelled = Modelled::of(&trace, rates);
+        Cost { counts, modelled }
+    });
+    Ok((machine.report, cost))
 }
 
 /// Most instructions of a slice.
 const SLICE: u32 = 2000;
+/// The same where the launch is modelled: nobody runs far ahead of the others.
+const SHORT: u32 = 64;
 /// Warps spin where each has run so many instructions and nothing has changed.
 const SPIN: u64 = 1 << 20;
 /// Of so many warps at most: a grid that spins shows it together.
@@ -156,6 +171,7 @@ impl<'a> Machine<'a> {
             queue,
             resident: 0,
             looks: 0,
+            cost: None,
             report: Report {
                 kernel: program.kernel.to_string(),
                 hits: vec![0; program.code.len()],
@@ -182,7 +198,10 @@ impl<'a> Machine<'a> {
                     Err(self.deadlock())
                 };
             }
-            let at = self.random.below(self.ready.len() as u32) as usize;
+            let at = match &self.cost {
+                None => self.random.below(self.ready.len() as u32) as usize,
+                Some(recorder) => self.behind(recorder),
+            };
             let (slot, warp) = self.ready[at];
             self.slice(at, slot, warp)?;
             self.check_spin()?;
@@ -215,7 +234,11 @@ impl<'a> Machine<'a> {
             self.ready.swap_remove(at);
             return Ok(());
         };
-        let quota = 1 + self.random.below(SLICE);
+        let mut quota = 1 + self.random.below(SLICE);
+        if let Some(recorder) = &mut self.cost {
+            recorder.picked(warp.id.block, warp.id.warp);
+            quota = quota.min(SHORT);
+        }
         self.looks = 0;
         let result = self.run_warp(&mut warp, quota);
         let runs = warp.runnable() > 0;
@@ -260,6 +283,9 @@ impl<'a> Machine<'a> {
         let (index, cluster) = (block.index, block.cluster);
         self.blocks[slot] = None;
         self.resident -= 1;
+        if let Some(cost) = &mut self.cost {
+            cost.end_block(index);
+        }
         self.block_left_cluster(cluster, index)?;
         self.admit();
         Ok(())

@@ -66,7 +66,10 @@ impl Machine<'_> {
     fn run_group(&mut self, warp: &mut Warp, at: usize, limit: u32, left: &mut u32) -> Result<bool, Box<Fault>> {
         let before = *left;
         let lanes = warp.groups[at].lanes;
-        let result = self.run_lanes(warp, at, limit, left);
+        let result = match self.cost {
+            None => self.run_lanes::<false>(warp, at, limit, left),
+            Some(_) => self.run_lanes::<true>(warp, at, limit, left),
+        };
         let executed = u64::from(before - *left);
         self.idle += executed;
         self.report.warp_instructions += executed;
@@ -74,7 +77,14 @@ impl Machine<'_> {
         result
     }
 
-    fn run_lanes(&mut self, warp: &mut Warp, at: usize, limit: u32, left: &mut u32) -> Result<bool, Box<Fault>> {
+    /// `COST`: whether a recorder is told of each instruction.
+    fn run_lanes<const COST: bool>(
+        &mut self,
+        warp: &mut Warp,
+        at: usize,
+        limit: u32,
+        left: &mut u32,
+    ) -> Result<bool, Box<Fault>> {
         let program = self.program;
         let Group {
             lanes, mut pc, frame, ..
@@ -95,6 +105,9 @@ impl Machine<'_> {
                     lanes & if negated { !bits } else { bits }
                 }
             };
+            if COST && mask != 0 {
+                self.record(warp, frame, pc, mask);
+            }
             match &inst.action {
                 _ if mask == 0 => pc += 1,
                 Action::Compute(run) => {
@@ -122,7 +135,11 @@ impl Machine<'_> {
                 }
                 _ => {
                     warp.groups[at].pc = pc;
-                    match self.act(warp, at, inst, mask)? {
+                    let flow = self.act(warp, at, inst, mask)?;
+                    if COST {
+                        self.record_done(warp, (frame, pc), mask, flow);
+                    }
+                    match flow {
                         Flow::Next => pc += 1,
                         flow => return Ok(leave(warp, at, mask, flow)),
                     }

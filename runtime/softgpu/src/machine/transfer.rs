@@ -131,6 +131,7 @@ impl Machine<'_> {
     ) -> Result<Flow, Box<Fault>> {
         let (frame, pc) = (warp.groups[at].frame, warp.groups[at].pc);
         let first = self.addresses(warp, frame, pc, mask, &atomic.at.address)?;
+        let mut changed = false;
         for (element, operand) in atomic.operands.iter().enumerate() {
             let step = u64::from(atomic.at.bytes) * element as u64;
             let addresses = first.map(|address| address.wrapping_add(step));
@@ -144,11 +145,13 @@ impl Machine<'_> {
             done.map_err(|wrong| self.explain(wrong, warp, pc))?;
             if changes(atomic.op, mask, &out, &b, &c) {
                 self.idle = 0;
+                changed = true;
             }
             if let Some(target) = atomic.at.targets.get(element) {
                 fill(&mut warp.frames[frame].regs, &atomic.at, target, &out, u32::MAX, mask);
             }
         }
+        self.record_atomic(warp, at, atomic, (&first, mask, changed));
         self.looks += 1;
         Ok(if self.looks > LOOKS { Flow::Yield } else { Flow::Next })
     }

@@ -186,6 +186,12 @@ impl Memory {
         Ok(())
     }
 
+    /// How many phases of an mbarrier are complete; none where there is no mbarrier.
+    pub(crate) fn phases_done(&self, block: u32, offset: u32) -> Option<u64> {
+        let resident = self.blocks.get(block as usize)?.as_ref()?;
+        Some(resident.mbarriers.get(&offset)?.done)
+    }
+
     fn phase(&mut self, place: Place) -> Option<&mut Phase> {
         self.blocks[place.0 as usize].as_mut()?.mbarriers.get_mut(&place.1)
     }

@@ -9,7 +9,7 @@ mod agent;
 mod area;
 mod atomic;
 mod clash;
-mod hash;
+pub(crate) mod hash;
 mod host;
 mod launch;
 mod mbarrier;

@@ -3,8 +3,9 @@
 use super::allocate;
 use super::layout::{self, Globals, Shared};
 use super::names::{Chain, Names, Symbol};
-use super::registers::Shape;
+use super::registers::{self, Shape};
 use super::{Action, Function, Guard, Inst, Origin, Program, ProgramError, Special};
+use crate::cost::kind::{self, Class, Facts, Kind};
 use crate::ops::combine::Compute;
 use crate::ops::{Args, File};
 use crate::ptx::ast::{self, Instruction, Module, Operand, Space, Statement, Variable};
@@ -62,6 +63,8 @@ pub(super) struct Decoder<'m> {
     places: Vec<Origin>,
     /// The files of the operands of pure instructions.
     shapes: Vec<Shape>,
+    kinds: Vec<Kind>,
+    facts: Vec<Facts>,
     functions: Vec<Function>,
     /// The function that is being decoded.
     pub body: Body,
@@ -114,6 +117,8 @@ impl<'m> Decoder<'m> {
             code: Vec::new(),
             places: Vec::new(),
             shapes: Vec::new(),
+            kinds: Vec::new(),
+            facts: Vec::new(),
             functions: Vec::new(),
             body: Body::default(),
             asynchronous: false,
@@ -130,6 +135,7 @@ impl<'m> Decoder<'m> {
             kernel: Arc::clone(&entry.name),
             code: self.code,
             places: self.places,
+            facts: self.facts,
             functions: self.functions,
             params,
             shared: self.shared.bytes,
@@ -162,6 +168,11 @@ impl<'m> Decoder<'m> {
         let mut function = body.finish(start);
         let from = start as usize;
         allocate::run(&mut self.code[from..], &self.shapes[from..], &mut function);
+        self.kinds.resize(self.code.len(), Kind::new(Class::Control, 1));
+        for at in from..self.code.len() {
+            let facts = registers::facts(&mut self.code[at], &self.shapes[at], self.kinds[at]);
+            self.facts.push(facts);
+        }
         self.functions.push(function);
         Ok(())
     }
@@ -255,12 +266,23 @@ impl<'m> Decoder<'m> {
             Self::matrix,
             Self::asynchronous,
         ];
+        let first = self.code.len();
         for family in families {
             if family(self, instruction)? {
+                self.note_kind(instruction, first);
                 return Ok(());
             }
         }
         self.fail(format!("the instruction {} is not known", instruction.opcode.join(".")))
+    }
+
+    /// What an instruction takes, whose code begins at `first`; several instructions here may be one of the hardware.
+    fn note_kind(&mut self, instruction: &Instruction, first: usize) {
+        self.kinds.resize(first, Kind::FREE);
+        if self.code.len() > first {
+            self.kinds.push(kind_of(&self.code[first].action, instruction));
+        }
+        self.kinds.resize(self.code.len(), Kind::FREE);
     }
 
     /// Appends a pure instruction under the current guard.
@@ -307,6 +329,21 @@ impl<'m> Decoder<'m> {
             }
         }
         Ok(())
+    }
+}
+
+/// The opcode tells of what computes; of the others the machine knows more.
+fn kind_of(action: &Action, instruction: &Instruction) -> Kind {
+    match action {
+        Action::Compute(_) | Action::Mma(_) => kind::classify(&instruction.opcode),
+        Action::Jump(_) | Action::JumpTable(_) | Action::Call(_) => Kind::new(Class::Control, 1),
+        Action::Return | Action::Exit | Action::Trap(_) | Action::Sleep => Kind::new(Class::Control, 1),
+        Action::Shuffle(_) | Action::Vote(_) | Action::Match { .. } => Kind::new(Class::Shuffle, 1),
+        Action::Reduce(_) | Action::Elect | Action::Transpose => Kind::new(Class::Shuffle, 1),
+        Action::Clock { .. } | Action::ActiveMask => Kind::new(Class::Arithmetic, 1),
+        Action::Nothing => Kind::FREE,
+        // Accesses and barriers are classed as they are recorded.
+        _ => Kind::new(Class::Sync, 1),
     }
 }
 

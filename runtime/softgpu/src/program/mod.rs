@@ -24,6 +24,7 @@ pub use decode::decode;
 pub use layout::{Globals, Param, Shared, define_globals};
 pub use special::Special;
 
+use crate::cost::kind::Facts;
 use crate::memory::Mbarrier;
 use crate::memory::access::{Atomic, Order, Scope};
 use crate::ops::mma::Mma;
@@ -50,6 +51,8 @@ pub struct Program {
     pub code: Vec<Inst>,
     /// Where each comes from.
     pub places: Vec<Origin>,
+    /// What each takes, for the model of cost.
+    pub facts: Vec<Facts>,
     /// The functions, the kernel first.
     pub functions: Vec<Function>,
     /// The kernel's parameters.

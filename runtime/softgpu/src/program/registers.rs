@@ -1,6 +1,7 @@
 //! Every register that an instruction names: one visitor, so that renumbering cannot forget one.
 
 use super::{Action, Address, AsyncStart, BarrierKind, Inst, Target, Transfer, Vote};
+use crate::cost::kind::{Facts, Kind};
 use crate::ops::combine::Compute;
 use crate::ops::{Args, File, Slot};
 
@@ -29,6 +30,25 @@ pub(super) enum Role {
     Define,
     /// Reads or writes it in another frame's time: it must keep a place of its own.
     Pin,
+}
+
+/// What the model of cost must know of an instruction.
+pub(super) fn facts(inst: &mut Inst, shape: &Shape, kind: Kind) -> Facts {
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    each_register(inst, shape, &mut |file, register, role| {
+        let register = (file == File::Double, *register);
+        match (file, role) {
+            (File::Predicate, _) => {}
+            (_, Role::Use) => reads.push(register),
+            (_, Role::Define) => writes.push(register),
+            (_, Role::Pin) => {}
+        }
+    });
+    Facts {
+        kind,
+        reads: reads.into(),
+        writes: writes.into(),
+    }
 }
 
 /// A visitor.

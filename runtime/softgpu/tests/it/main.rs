@@ -4,6 +4,7 @@
 
 mod command;
 mod copies;
+mod cost;
 mod faults;
 mod fuzz;
 mod host;
