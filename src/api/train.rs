@@ -1,7 +1,7 @@
 //! Gradients: a cell is run forward, which leaves a tape, and the tape backward.
 
 use super::{Cell, Device, Error, Loaded, Options, Run, Tensor, Tensors};
-use crate::transform::gradient::{Before, Source, Taped, Window, cotangent};
+use crate::transform::gradient::{Forward, Source, Taped, Window, cotangent, over_frames};
 use rnnc_runtime::engine::Data;
 use rnnc_runtime::plan::{Role, Scope};
 
@@ -127,9 +127,9 @@ impl Training {
     pub fn backward(&mut self, tape: &Tape, outputs: &Tensors, states: &Tensors) -> Result<Gradients, Error> {
         self.refuse_unknown(outputs, states)?;
         let mut taken = Tensors::new();
-        for taped in &self.tape {
-            if let Some(tensor) = late(taped, tape) {
-                taken.insert(taped.name.to_string(), tensor);
+        for of in &self.tape {
+            if let Some(tensor) = taped(of, tape) {
+                taken.insert(of.name.to_string(), tensor);
             }
         }
         for (name, tensor) in &tape.inputs {
@@ -234,58 +234,44 @@ fn add_defaults(defaults: &mut Loaded, tape: &Tape, found: &mut Gradients) -> Re
 /// no part.
 fn summed(window: &Tensor, rank: usize, was_given: bool) -> Tensor {
     let shape = &window.shape[window.shape.len().saturating_sub(rank + 1)..];
-    let mut sum = vec![0.0; shape.iter().product()];
-    if !was_given && !sum.is_empty() {
-        for frame in floats(window).chunks(sum.len()) {
-            sum.iter_mut().zip(frame).for_each(|(s, v)| *s += v);
-        }
-    }
+    let frame = shape.iter().product();
+    let sum = match was_given {
+        true => vec![0.0; frame],
+        false => over_frames(floats(window), frame),
+    };
     Tensor::new(shape, sum)
 }
 
-/// The frames of a value, late by its delay.
-fn late(taped: &Taped, tape: &Tape) -> Option<Tensor> {
-    let frames = match &taped.source {
+/// An input of the backward run, from the tape.
+fn taped(taped: &Taped, tape: &Tape) -> Option<Tensor> {
+    let like = match &taped.source {
         Source::Input(name) => tape.inputs.get(&**name)?,
         Source::Output(name) => tape.outputs.get(&**name)?,
     };
-    let Some(window) = &taped.window else {
-        return Some(frames.clone());
-    };
-    let all = frames.data.len();
-    let late = (all / frames.shape.first()?.max(&1)) * taped.delay as usize;
-    let data = match &frames.data {
-        Data::F32(values) => Data::F32(shifted(values, before(window, late, taped.delay, tape, floats), late)),
-        Data::I32(values) => Data::I32(shifted(values, before(window, late, taped.delay, tape, integers), late)),
-    };
+    let frames = *like.shape.first()?;
     Some(Tensor {
-        shape: frames.shape.clone(),
-        data,
+        shape: like.shape.clone(),
+        data: match &like.data {
+            Data::F32(_) => Data::F32(taped.values(&Of(tape, floats), frames)?),
+            Data::I32(_) => Data::I32(taped.values(&Of(tape, integers), frames)?),
+        },
     })
 }
 
-fn shifted<T: Copy>(values: &[T], mut before: Vec<T>, late: usize) -> Vec<T> {
-    before.truncate(values.len());
-    before.extend(&values[..values.len().saturating_sub(late)]);
-    before
-}
+/// The numbers of one type on a tape.
+struct Of<'a, T>(&'a Tape, fn(&Tensor) -> &[T]);
 
-/// The last `length` elements before the first frame.
-fn before<T: Copy + Default>(
-    window: &Before,
-    length: usize,
-    delay: u32,
-    tape: &Tape,
-    of: fn(&Tensor) -> &[T],
-) -> Vec<T> {
-    let default = window.default.as_ref().and_then(|name| tape.outputs.get(&**name));
-    match (tape.states.get(&*window.name), default) {
-        (Some(given), _) => {
-            let values = of(given);
-            values[values.len().saturating_sub(length)..].to_vec()
-        }
-        (None, Some(every)) => of(every)[..length / delay.max(1) as usize].repeat(delay as usize),
-        (None, None) => vec![T::default(); length],
+impl<T> Forward<T> for Of<'_, T> {
+    fn input(&self, name: &str) -> Option<&[T]> {
+        self.0.inputs.get(name).map(self.1)
+    }
+
+    fn output(&self, name: &str) -> Option<&[T]> {
+        self.0.outputs.get(name).map(self.1)
+    }
+
+    fn window(&self, name: &str) -> Option<&[T]> {
+        self.0.states.get(name).map(self.1)
     }
 }
 
@@ -303,18 +289,11 @@ fn integers(tensor: &Tensor) -> &[i32] {
     }
 }
 
-/// The gradient of an initial window: the final windows of the delayed adjoints, aligned at their last frames.
+/// The gradient of an initial window, of the shape that its first part has.
 fn window(window: &Window, states: &Tensors) -> Option<(String, Tensor)> {
-    let (first, _) = window.parts.first()?;
-    let mut sum = states.get(&**first)?.clone();
-    for (name, _) in &window.parts[1..] {
-        let part = floats(states.get(&**name)?);
-        if let Data::F32(values) = &mut sum.data {
-            let from = values.len() - part.len();
-            values[from..].iter_mut().zip(part).for_each(|(s, p)| *s += p);
-        }
-    }
-    Some((window.name.to_string(), sum))
+    let sum = window.gradient(|state| states.get(state).map(floats))?;
+    let shape = &states.get(&*window.parts.first()?.0)?.shape;
+    Some((window.name.to_string(), Tensor::new(shape, sum)))
 }
 
 /// Turns the frames of a buffer round, if it has any.

@@ -6,7 +6,7 @@
 
 use super::{ReferenceError, Tensor, evaluate};
 use crate::ir::{Graph, Name, NodeId, Op, Scalar};
-use crate::transform::gradient::{Before, Gradient, Source, Taped, Window, cotangent};
+use crate::transform::gradient::{Forward, Gradient, Source, Window, cotangent, over_frames};
 use std::collections::BTreeMap;
 
 /// Tensors by key.
@@ -35,11 +35,7 @@ pub fn gradients(
         }
     }
     zeros(&gradient.forward, given, &mut results);
-    let windows: Tensors = gradient
-        .windows
-        .iter()
-        .filter_map(|w| window(w, batch, &right))
-        .collect();
+    let windows: Tensors = gradient.windows.iter().filter_map(|w| window(w, &right)).collect();
     if let Some(graph) = &gradient.defaults {
         defaults(graph, dims, batch, (given, &windows), &mut results)?;
     }
@@ -60,8 +56,16 @@ pub fn backward_arguments(
 ) -> Result<Tensors, ReferenceError> {
     let left = evaluate(&gradient.forward, dims, frames, batch, given)?;
     let mut taken = Tensors::new();
+    let run = Ran { given, results: &left };
     for taped in &gradient.tape {
-        tape(taped, batch, given, &left, &mut taken);
+        let like = match &taped.source {
+            Source::Input(name) => given.get(&format!("x.{name}")),
+            Source::Output(name) => left.get(&format!("y.{name}")),
+        };
+        if let (Some(data), Some(like)) = (taped.values(&run, frames), like) {
+            let shape = like.shape.clone();
+            taken.insert(format!("x.{}", taped.name), Tensor { shape, data });
+        }
     }
     interface(gradient, given, &left, cotangents, &mut taken);
     windows(gradient, cotangents, &mut taken);
@@ -104,42 +108,31 @@ fn defaults(
 /// The sum over the frames of a window; 0 if the window was given, for then its default took no part.
 fn summed(window: &Tensor, rank: usize, was_given: bool) -> Tensor {
     let shape = window.shape[window.shape.len() - rank - 1..].to_vec();
-    let mut sum = Tensor::from_fn(&shape, |_| 0.0);
-    if !was_given {
-        let length = sum.data.len().max(1);
-        for frame in window.data.chunks(length) {
-            sum.data.iter_mut().zip(frame).for_each(|(s, v)| *s += v);
-        }
+    let frame = shape.iter().product();
+    let data = match was_given {
+        true => vec![0.0; frame],
+        false => over_frames(&window.data, frame),
+    };
+    Tensor { shape, data }
+}
+
+/// A forward run: what it was given and what came out.
+struct Ran<'a> {
+    given: &'a Tensors,
+    results: &'a Tensors,
+}
+
+impl Forward<f64> for Ran<'_> {
+    fn input(&self, name: &str) -> Option<&[f64]> {
+        self.given.get(&format!("x.{name}")).map(|t| &*t.data)
     }
-    sum
-}
 
-/// The frames of a value, late by its delay.
-fn tape(taped: &Taped, batch: usize, given: &Tensors, left: &Tensors, taken: &mut Tensors) {
-    let frames = match &taped.source {
-        Source::Input(name) => given.get(&format!("x.{name}")),
-        Source::Output(name) => left.get(&format!("y.{name}")),
-    };
-    let Some(frames) = frames else { return };
-    let frame = batch * frames.shape[2..].iter().product::<usize>();
-    let late = taped.delay as usize * frame;
-    let mut data = match &taped.window {
-        Some(window) => before(window, late, frame, given, left),
-        None => Vec::new(),
-    };
-    data.extend(&frames.data);
-    data.truncate(frames.data.len());
-    let shape = frames.shape.clone();
-    taken.insert(format!("x.{}", taped.name), Tensor { shape, data });
-}
+    fn output(&self, name: &str) -> Option<&[f64]> {
+        self.results.get(&format!("y.{name}")).map(|t| &*t.data)
+    }
 
-/// The last `length` elements before the first frame.
-fn before(window: &Before, length: usize, frame: usize, given: &Tensors, left: &Tensors) -> Vec<f64> {
-    let default = window.default.as_ref().and_then(|name| left.get(&format!("y.{name}")));
-    match (given.get(&format!("s0.{}", window.name)), default) {
-        (Some(window), _) => window.data[window.data.len() - length..].to_vec(),
-        (None, Some(every)) => every.data[..frame].repeat(length / frame.max(1)),
-        (None, None) => vec![0.0; length],
+    fn window(&self, name: &str) -> Option<&[f64]> {
+        self.given.get(&format!("s0.{name}")).map(|t| &*t.data)
     }
 }
 
@@ -187,17 +180,12 @@ fn is_cotangent(gradient: &Gradient, key: &str) -> bool {
     }
 }
 
-/// The gradient of an initial window: the final windows of the delayed adjoints, aligned at their last frames.
-fn window(window: &Window, batch: usize, right: &Tensors) -> Option<(String, Tensor)> {
-    let (first, _) = window.parts.first()?;
-    let mut sum = right.get(&format!("sT.{first}"))?.clone();
-    for (name, _) in &window.parts[1..] {
-        let part = right.get(&format!("sT.{name}"))?;
-        let from = sum.data.len() - part.data.len();
-        sum.data[from..].iter_mut().zip(&part.data).for_each(|(s, p)| *s += p);
-    }
-    debug_assert!(sum.data.len().is_multiple_of(batch));
-    Some((format!("ds0.{}", window.name), sum))
+/// The gradient of an initial window, of the shape that its first part has.
+fn window(window: &Window, right: &Tensors) -> Option<(String, Tensor)> {
+    let last = |state: &str| right.get(&format!("sT.{state}"));
+    let data = window.gradient(|state| last(state).map(|t| &*t.data))?;
+    let shape = last(&window.parts.first()?.0)?.shape.clone();
+    Some((format!("ds0.{}", window.name), Tensor { shape, data }))
 }
 
 /// Gradients that are zero whatever the numbers.

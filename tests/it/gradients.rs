@@ -92,6 +92,11 @@ const EXPRESSIONS: &[&str] = &[
     "(Q @ s) * u",
     "tanh(M @ s)",
     "exp(p) * q",
+    "u[t+1] * v",
+    "x[t+2] * x[t+1] - x[t-1] * x",
+    "Q @ v[t+1] + v[t+3]",
+    "slice(v[t+1], A, 1, 2) * q",
+    "sum(u[t+4] * u[t-1], A)",
 ];
 
 fn cell(expression: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::Window;
 use super::build::Build;
-use crate::ir::{Graph, Kind, NodeId, Op, Read, Scalar, Size};
+use crate::ir::{Graph, Kind, Name, NodeId, Op, Read, Scalar, Size};
 use std::collections::BTreeMap;
 
 /// The adjoint of part of a value: of positions `lo..hi` of an axis.
@@ -24,8 +24,8 @@ struct Sum {
 pub(super) struct Adjoints {
     /// By node: readers of the same frame.
     sums: Vec<Sum>,
-    /// By state and delay: what the delayed reads add up to, a state of the backward graph.
-    delayed: BTreeMap<(NodeId, u32), (NodeId, Sum)>,
+    /// By state and delay (negative: read ahead): what these reads add up to, a state of the backward graph.
+    delayed: BTreeMap<(NodeId, i32), (NodeId, Sum)>,
 }
 
 impl Adjoints {
@@ -39,8 +39,10 @@ impl Adjoints {
                 continue;
             }
             for delay in delays(forward, id) {
-                let name = format!("d.{}.{delay}", forward.label(id)).into();
-                let state = build.leaf(Op::State { window: delay }, &node.ty, name);
+                let name = delayed(&format!("d.{}", forward.label(id)), delay);
+                // What is read ahead comes from frames that the backward run has yet to reach: nothing is before its first.
+                let window = delay.max(0).unsigned_abs();
+                let state = build.leaf(Op::State { window }, &node.ty, name);
                 adjoints.delayed.insert((id, delay), (state, Sum::default()));
             }
         }
@@ -62,12 +64,13 @@ impl Adjoints {
         let real = |id: &NodeId| forward.node(*id).ty.scalar == Scalar::Real;
         let states = forward.states().into_iter().filter(real);
         let window = |id: NodeId| {
-            let delays = delays(forward, id);
-            let name = |d: &u32| (format!("d.{}.{d}", forward.label(id)).into(), *d);
+            let delays: Vec<i32> = delays(forward, id).into_iter().filter(|d| *d > 0).collect();
+            let own = format!("d.{}", forward.label(id));
+            let part = |d: &i32| (delayed(&own, *d), d.unsigned_abs());
             Some(Window {
                 name: forward.label(id).into(),
-                frames: *delays.last()?,
-                parts: delays.iter().rev().map(name).collect(),
+                frames: delays.last()?.unsigned_abs(),
+                parts: delays.iter().rev().map(part).collect(),
             })
         };
         states.filter_map(window).collect()
@@ -82,7 +85,7 @@ impl Adjoints {
         match read.delay {
             0 => self.sums.get_mut(read.node.index()),
             delay => {
-                let delayed = self.delayed.get_mut(&(read.node, delay.unsigned_abs()));
+                let delayed = self.delayed.get_mut(&(read.node, delay));
                 delayed.map(|(_, sum)| sum)
             }
         }
@@ -106,10 +109,11 @@ impl Adjoints {
     /// The adjoint of a value all of whose readers of this frame were seen; none if nothing reaches it.
     pub(super) fn finish(&mut self, build: &mut Build<'_>, id: NodeId) -> Option<Read> {
         let mut sum = std::mem::take(&mut self.sums[id.index()]);
-        let delayed = self.delayed.range((id, 0)..=(id, u32::MAX));
+        // Both run against each other: what was read late reaches the value early, d frames back in the backward run.
+        let delayed = self.delayed.range((id, i32::MIN)..=(id, i32::MAX));
         sum.whole.extend(delayed.map(|((_, delay), (state, _))| Read {
             node: *state,
-            delay: *delay as i32,
+            delay: *delay,
         }));
         let node = build.forward.node(id);
         build.span = node.span;
@@ -128,16 +132,24 @@ impl Adjoints {
     }
 }
 
-/// The delays with which a state is read, ascending; its window is the last.
-pub(super) fn delays(forward: &Graph, id: NodeId) -> Vec<u32> {
-    let uses = forward.uses(id).into_iter();
-    let mut delays: Vec<u32> = uses.filter(|u| u.delay > 0).map(|u| u.delay.unsigned_abs()).collect();
-    if let Op::State { window: window @ 1.. } = forward.node(id).op {
-        delays.push(window);
+/// The delays with which a state is read, ascending, those ahead first; its window is the last.
+pub(super) fn delays(forward: &Graph, id: NodeId) -> Vec<i32> {
+    let mut delays: Vec<i32> = forward.uses(id).iter().map(|u| u.delay).collect();
+    if let Op::State { window } = forward.node(id).op {
+        delays.push(window as i32); // sizes of windows are bounded by the verifier
     }
+    delays.retain(|delay| *delay != 0);
     delays.sort_unstable();
     delays.dedup();
     delays
+}
+
+/// The name of something of another frame, in words that no user can write.
+pub(super) fn delayed(name: &str, delay: i32) -> Name {
+    match delay {
+        ahead @ ..0 => format!("{name}.ahead{}", ahead.unsigned_abs()).into(),
+        back => format!("{name}.{back}").into(),
+    }
 }
 
 impl Sum {

@@ -6,7 +6,7 @@
 //!
 //! Delays change sign (Hwang & Sung 2015, arXiv 1503.02852): for each name and each delay d with which it is read, the
 //! adjoints of those reads add up to one state `d.NAME.d` of the backward graph, which the name's own adjoint reads d
-//! frames later in the backward run, earlier in time. The ends: the cotangent `dsT` of a final window of k frames is the
+//! frames later in the backward run, earlier in time; a name that is read ahead has a state that its adjoint reads ahead. The ends: the cotangent `dsT` of a final window of k frames is the
 //! initial window of `d.NAME.k`; the gradient `ds0` of the initial window is the sum of the final windows of all of them,
 //! aligned at their last frames. A parameter's gradient is one product over all frames ([`Op::Total`]), never a
 //! sum that a recurrence carries.
@@ -14,6 +14,7 @@
 mod adjoint;
 mod build;
 mod elementwise;
+mod frames;
 mod operations;
 mod tape;
 
@@ -21,6 +22,7 @@ use super::prune;
 use crate::ir::{Graph, Name, Node, NodeId, Op, Output, Read, Scalar};
 use adjoint::Adjoints;
 use build::Build;
+pub use frames::{Forward, over_frames};
 use tape::Values;
 
 /// A graph and its derivative.
@@ -47,8 +49,9 @@ pub struct Taped {
     pub name: Name,
     /// Whose frames it holds.
     pub source: Source,
-    /// How many frames late: frame t of the input is frame t - delay of the source.
-    pub delay: u32,
+    /// How many frames late: frame t of the input is frame t - delay of the source. Negative: early, and zero where the
+    /// source has no such frame.
+    pub delay: i32,
     /// For the frames before the first, where there is a delay.
     pub window: Option<Before>,
 }

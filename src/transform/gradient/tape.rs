@@ -2,10 +2,10 @@
 //!
 //! Inputs and states are kept, and so is what a product, a reduction or a table gives; what is elementwise or a view is
 //! computed again where it is read, and what depends on parameters or static inputs alone from these. A value of an
-//! earlier frame is an input of its own, which holds the same frames later.
+//! earlier or later frame is an input of its own, which holds the same frames late or early.
 
 use super::build::Build;
-use super::{Before, Gradient, Source, Taped, Window};
+use super::{Before, Gradient, Source, Taped, Window, adjoint};
 use crate::ir::{Graph, Kind, Name, NodeId, Op, Output, Read};
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Values {
     place: BTreeMap<(NodeId, i32), NodeId>,
-    taped: Vec<(Name, NodeId, u32)>,
+    taped: Vec<(Name, NodeId, i32)>,
 }
 
 impl Values {
@@ -28,12 +28,12 @@ impl Values {
         self.read(Read::now(id)).node
     }
 
-    /// An input that holds a forward value of `delay` frames ago.
-    fn keep(&mut self, build: &mut Build<'_>, id: NodeId, delay: u32) -> NodeId {
+    /// An input that holds a forward value of `delay` frames ago; of frames to come, if that is negative.
+    fn keep(&mut self, build: &mut Build<'_>, id: NodeId, delay: i32) -> NodeId {
         let own = name(build.forward, id);
         let name = match delay {
             0 => own,
-            d => format!("{own}.{d}").into(),
+            _ => adjoint::delayed(&own, delay),
         };
         let input = build.input(name.clone(), &build.forward.node(id).ty);
         self.taped.push((name, id, delay));
@@ -51,9 +51,9 @@ pub(super) fn values(build: &mut Build<'_>) -> Values {
         let now = known.unwrap_or_else(|| values.keep(build, of, 0));
         values.place.insert((of, 0), now);
         values.place.insert((state, 0), now);
-        for delay in super::adjoint::delays(forward, state) {
-            let earlier = values.keep(build, state, delay);
-            values.place.insert((state, delay as i32), earlier);
+        for delay in adjoint::delays(forward, state) {
+            let moved = values.keep(build, state, delay);
+            values.place.insert((state, delay), moved);
         }
     }
     for id in forward.topological() {
