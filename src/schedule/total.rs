@@ -1,7 +1,8 @@
 //! Builds kernels of products that are summed over frames or sequences.
 //!
 //! The axes of the result fall into three classes, by which factor has them: both (groups), the left one (rows), the right
-//! one (columns). Axes of both factors that the result lacks are summed over within each frame.
+//! one (columns). Axes of both factors that the result lacks are summed over within each frame. Totals of one left factor are
+//! parts of one kernel.
 
 use super::memory::Memory;
 use super::point::{Evaluator, Point, flatten, unflatten};
@@ -9,36 +10,86 @@ use super::product::InMemory;
 use super::shapes::Shapes;
 use super::store::{Stores, scope};
 use crate::ir::{Graph, Kind, NodeId, Op, Read};
-use rnnc_runtime::plan::{Body, Index, Kernel, ProductOperand, Step, Total};
+use rnnc_runtime::plan::{Body, Index, Kernel, ProductOperand, Step, Total, TotalPart};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One launch for a total.
-pub fn total(memory: Memory<'_>, stores: &Stores<'_>, id: NodeId) -> (Kernel, BTreeSet<NodeId>) {
+/// What totals must have in common to share a launch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Left {
+    over: Kind,
+    of: Kind,
+    read: Option<Read>,
+    /// The class of each axis of the left factor, with its place within the class.
+    axes: Vec<(Class, usize)>,
+    /// What is summed over within a frame; the left factor may repeat along some of it.
+    inner: Vec<usize>,
+}
+
+/// What becomes of an axis of the left factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Group,
+    Row,
+    Inner,
+}
+
+impl Left {
+    /// That of a total.
+    pub fn of(graph: &Graph, shapes: &Shapes, id: NodeId) -> Left {
+        let form = Form::of(graph, shapes, id);
+        let classes = [
+            (Class::Group, &form.groups),
+            (Class::Row, &form.own[0]),
+            (Class::Inner, &form.inner),
+        ];
+        let class = |label: &u32| {
+            let place = |(class, labels): &(Class, &Vec<u32>)| Some((*class, labels.iter().position(|l| l == label)?));
+            classes.iter().find_map(place)
+        };
+        let axes = form.labels.first().into_iter().flatten().filter_map(class).collect();
+        Left {
+            over: over(graph, id),
+            of: graph.node(id).kind,
+            read: graph.operands(id).first().copied(),
+            axes,
+            inner: form.shape(&form.inner),
+        }
+    }
+}
+
+/// How often what is summed exists.
+fn over(graph: &Graph, id: NodeId) -> Kind {
+    let of = |read: &Read| match read.delay {
+        0 => graph.node(read.node).kind,
+        _ => Kind::Frame,
+    };
+    graph.operands(id).iter().map(of).max().unwrap_or(Kind::Const)
+}
+
+/// One launch for totals of one left factor.
+pub fn total(memory: Memory<'_>, stores: &Stores<'_>, ids: &[NodeId]) -> (Kernel, BTreeSet<NodeId>) {
     let (graph, shapes) = (memory.fusion.graph, memory.fusion.shapes);
+    let id = ids[0]; // a group is made for its first total
     let form = Form::of(graph, shapes, id);
-    let operands = graph.operands(id);
-    let of = |read: &Read| {
-        if read.delay == 0 {
-            graph.node(read.node).kind
-        } else {
-            Kind::Frame
+    let mut nodes: BTreeSet<NodeId> = ids.iter().copied().collect();
+    let left = factor(memory, &form, graph.operands(id).first(), 0, &mut nodes);
+    let mut part = |id: &NodeId| {
+        let form = Form::of(graph, shapes, *id);
+        TotalPart {
+            columns: form.extent(&form.own[1]),
+            right: factor(memory, &form, graph.operands(*id).get(1), 1, &mut nodes),
+            body: epilogue(memory, stores, &form, *id),
         }
     };
-    let over = operands.iter().map(of).max().unwrap_or(Kind::Const);
-    let mut nodes = BTreeSet::from([id]);
-    let left = factor(memory, &form, operands.first(), 0, &mut nodes);
-    let right = factor(memory, &form, operands.get(1), 1, &mut nodes);
-    let body = epilogue(memory, stores, &form, id);
+    let parts = ids.iter().map(&mut part).collect();
     let kernel = Total {
-        over: scope(over),
+        over: scope(over(graph, id)),
         scope: scope(graph.node(id).kind),
         groups: form.extent(&form.groups),
         rows: form.extent(&form.own[0]),
-        columns: form.extent(&form.own[1]),
         inner: form.extent(&form.inner),
         left,
-        right,
-        body,
+        parts,
     };
     (Kernel::Total(kernel), nodes)
 }

@@ -1,8 +1,8 @@
 //! Products summed over frames and sequences: factors are evaluated a chunk of copies at a time, turned so that the copies
 //! are what is summed over, and multiplied by the tiles of products.
 //!
-//! A task has some rows of one group; the sums of a chunk are added to those before it in the order of time, whatever the
-//! number of threads.
+//! A task has some rows of one group, and the columns of all parts, each of which begins a panel of its own; the sums of a
+//! chunk are added to those before it in the order of time, whatever the number of threads.
 
 use super::Launching;
 use super::compile::{Space, compile};
@@ -11,7 +11,7 @@ use super::product::{blocks, operand_program};
 use super::program::{Program, Width};
 use super::tile::{PANEL, Panel, Rows, multiply};
 use super::vector::{Block, Env, SlotView, Time};
-use crate::plan::{Plan, Scope, Total};
+use crate::plan::{Plan, Scope, Total, TotalPart};
 use std::ops::Range;
 
 /// Rows of a task.
@@ -25,9 +25,18 @@ pub(super) struct TotalKernel {
     scope: Scope,
     groups: usize,
     rows: usize,
-    columns: usize,
     inner: usize,
     left: Program,
+    parts: Vec<Part>,
+    /// Columns of all parts, each filled up to whole panels.
+    stride: usize,
+}
+
+/// A result.
+struct Part {
+    columns: usize,
+    /// Its first column among those of all parts.
+    first: usize,
     right: Program,
     body: Program,
 }
@@ -56,25 +65,21 @@ struct Task {
 
 impl TotalKernel {
     pub(super) fn new(plan: &Plan, total: &Total) -> TotalKernel {
-        let results = total.groups * total.rows * total.columns;
-        let space = Space {
-            plan,
-            channels: &[results],
-            inner: &[],
-            carried: &[],
-            slots: &[Width::Channel],
-            sequences_stay: false,
+        let mut stride = 0;
+        let mut part = |part: &TotalPart| {
+            let first = stride;
+            stride += part.columns.next_multiple_of(PANEL);
+            Part::new(plan, total, part, first)
         };
         TotalKernel {
             over: total.over,
             scope: total.scope,
             groups: total.groups,
             rows: total.rows,
-            columns: total.columns,
             inner: total.inner,
             left: operand_program(plan, &total.left),
-            right: operand_program(plan, &total.right),
-            body: compile(&total.body, &space, &[]),
+            parts: total.parts.iter().map(&mut part).collect(),
+            stride,
         }
     }
 
@@ -87,7 +92,7 @@ impl TotalKernel {
         let strips = self.rows.div_ceil(BLOCK_ROWS);
         let tasks = sequences * self.groups * strips;
         let terms = copies / sequences * self.inner;
-        let work = 2 * terms * sequences * self.groups * self.rows * self.columns / 8;
+        let work = 2 * terms * sequences * self.groups * self.rows * self.stride / 8;
         launching.tasks(tasks, work, |task, scratch| {
             let strip = task % strips * BLOCK_ROWS;
             let task = Task {
@@ -102,10 +107,9 @@ impl TotalKernel {
     fn task(&self, launching: &Launching<'_>, time: Time, copies: usize, task: &Task, scratch: &mut Scratch) {
         let env = launching.env(time);
         let count = task.rows.len();
-        let stride = self.columns.next_multiple_of(PANEL);
         let Scratch { registers, areas, .. } = scratch;
         areas.sums.clear();
-        areas.sums.resize(count * stride, 0.0);
+        areas.sums.resize(count * self.stride, 0.0);
         let each = (CHUNK / self.inner).max(1);
         let all = match task.sequence {
             Some(_) => copies / launching.batch,
@@ -121,7 +125,7 @@ impl TotalKernel {
             };
             self.add_chunk(&env, &ranges, task, registers, areas);
         }
-        self.finish(launching, task, stride, registers, areas);
+        self.finish(launching, task, registers, areas);
     }
 
     /// Adds what some copies contribute.
@@ -147,15 +151,19 @@ impl TotalKernel {
             |row, term| row * terms + term,
             &mut areas.left,
         );
-        let columns = task.group * self.columns;
-        let channels = own(columns, columns + self.columns);
-        evaluate(&self.right, env, ranges, &channels, registers, &mut areas.values);
-        let panels = self.columns.div_ceil(PANEL);
         areas.right.clear();
-        areas.right.resize(panels * terms * PANEL, 0.0);
-        let place = |column: usize, term: usize| (column / PANEL * terms + term) * PANEL + column % PANEL;
-        self.spread(&areas.values, copies, self.columns, place, &mut areas.right);
-        let stride = panels * PANEL;
+        areas.right.resize(terms * self.stride, 0.0);
+        for part in &self.parts {
+            let columns = task.group * part.columns;
+            let channels = own(columns, columns + part.columns);
+            evaluate(&part.right, env, ranges, &channels, registers, &mut areas.values);
+            let place = |column: usize, term: usize| {
+                let column = part.first + column;
+                (column / PANEL * terms + term) * PANEL + column % PANEL
+            };
+            self.spread(&areas.values, copies, part.columns, place, &mut areas.right);
+        }
+        let (panels, stride) = (self.stride / PANEL, self.stride);
         areas.chunk.resize(count * stride, 0.0);
         let left = Rows {
             start: areas.left.as_ptr(),
@@ -199,32 +207,47 @@ impl TotalKernel {
     }
 
     /// Stores the sums.
-    fn finish(
-        &self,
-        launching: &Launching<'_>,
-        task: &Task,
-        stride: usize,
-        registers: &mut Vec<f32>,
-        areas: &mut Areas,
-    ) {
+    fn finish(&self, launching: &Launching<'_>, task: &Task, registers: &mut Vec<f32>, areas: &mut Areas) {
         let (time, copy) = match task.sequence {
             Some(b) => (Time::Batch, b),
             None => (Time::Const, 0),
         };
         let env = launching.env(time);
         for (i, row) in task.rows.clone().enumerate() {
-            let first = (task.group * self.rows + row) * self.columns;
-            let slots = [SlotView {
-                start: areas.sums.as_mut_ptr().wrapping_add(i * stride),
-                first_copy: copy,
-                first_channel: first,
-                stride,
-            }];
-            let part = Block {
-                copies: copy..copy + 1,
-                channels: first..first + self.columns,
-            };
-            blocks(&self.body, &Env { slots: &slots, ..env }, &part, registers, |_, _| {});
+            for part in &self.parts {
+                let first = (task.group * self.rows + row) * part.columns;
+                let slots = [SlotView {
+                    start: areas.sums.as_mut_ptr().wrapping_add(i * self.stride + part.first),
+                    first_copy: copy,
+                    first_channel: first,
+                    stride: self.stride,
+                }];
+                let of = Block {
+                    copies: copy..copy + 1,
+                    channels: first..first + part.columns,
+                };
+                blocks(&part.body, &Env { slots: &slots, ..env }, &of, registers, |_, _| {});
+            }
+        }
+    }
+}
+
+impl Part {
+    fn new(plan: &Plan, total: &Total, part: &TotalPart, first: usize) -> Part {
+        let results = total.groups * total.rows * part.columns;
+        let space = Space {
+            plan,
+            channels: &[results],
+            inner: &[],
+            carried: &[],
+            slots: &[Width::Channel],
+            sequences_stay: false,
+        };
+        Part {
+            columns: part.columns,
+            first,
+            right: operand_program(plan, &part.right),
+            body: compile(&part.body, &space, &[]),
         }
     }
 }

@@ -180,21 +180,26 @@ fn product_sites(product: &super::Product) -> Vec<Site<'_>> {
     operands.chain(segments).collect()
 }
 
-fn total_sites(total: &super::Total) -> Vec<Site<'_>> {
-    let site = |place: &str, kind, scope, extent, body| Site {
-        place: place.to_owned(),
-        kind,
-        scope,
-        extents: vec![extent],
-        body,
+fn total_sites<'a>(total: &'a super::Total) -> Vec<Site<'a>> {
+    let factor = |place: String, operand: &'a super::ProductOperand| Site {
+        place,
+        kind: SiteKind::Operand,
+        scope: total.over,
+        extents: vec![operand.extent],
+        body: &operand.body,
     };
-    let (left, right) = (&total.left, &total.right);
-    let results = total.groups * total.rows * total.columns;
-    vec![
-        site("left", SiteKind::Operand, total.over, left.extent, &left.body),
-        site("right", SiteKind::Operand, total.over, right.extent, &right.body),
-        site("sum", SiteKind::Epilogue, total.scope, results, &total.body),
-    ]
+    let mut sites = vec![factor("left".to_owned(), &total.left)];
+    for (i, part) in total.parts.iter().enumerate() {
+        sites.push(factor(format!("part {i} right"), &part.right));
+        sites.push(Site {
+            place: format!("part {i} sum"),
+            kind: SiteKind::Epilogue,
+            scope: total.scope,
+            extents: vec![total.groups * total.rows * part.columns],
+            body: &part.body,
+        });
+    }
+    sites
 }
 
 fn loop_sites(kernel: &super::Loop) -> Vec<Site<'_>> {

@@ -49,7 +49,8 @@ pub fn cost(plan: &Plan, launch: &Launch, frames: usize, batch: usize) -> Cost {
         Kernel::Product(product) => sums(product, product.scope.copies(frames, batch), &mut cost),
         Kernel::Channel(_) => {}
         Kernel::Total(total) => {
-            let terms = [total.groups, total.rows, total.columns, total.inner];
+            let columns = total.parts.iter().map(|part| part.columns).sum();
+            let terms = [total.groups, total.rows, columns, total.inner];
             let each = terms.iter().fold(2, |n: u64, e| n.saturating_mul(*e as u64));
             add(&mut cost.operations, each, total.over.copies(frames, batch) as u64);
         }

@@ -181,10 +181,16 @@ impl Run<'_> {
     }
 
     fn total(&mut self, total: &super::Total) {
+        for part in &total.parts {
+            self.total_part(total, part);
+        }
+    }
+
+    fn total_part(&mut self, total: &super::Total, part: &super::TotalPart) {
         let mut sums: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        let results = total.groups * total.rows * total.columns;
+        let results = total.groups * total.rows * part.columns;
         for (t, b) in self.copies(total.over) {
-            let [left, right] = [&total.left, &total.right].map(|operand| {
+            let [left, right] = [&total.left, &part.right].map(|operand| {
                 let element = |k: usize| {
                     let (vars, slots, state) = (&[k as i64], &[][..], &nothing);
                     let at = At {
@@ -201,10 +207,10 @@ impl Run<'_> {
             let sequence = if total.scope == Scope::Const { 0 } else { b };
             let sum = sums.entry(sequence).or_insert_with(|| vec![0.0; results]);
             for (at, sum) in sum.iter_mut().enumerate() {
-                let (column, row) = (at % total.columns, at / total.columns % total.rows);
-                let group = at / total.columns / total.rows;
+                let (column, row) = (at % part.columns, at / part.columns % total.rows);
+                let group = at / part.columns / total.rows;
                 for j in 0..total.inner {
-                    let (l, r) = (group * total.rows + row, group * total.columns + column);
+                    let (l, r) = (group * total.rows + row, group * part.columns + column);
                     *sum += left[l * total.inner + j] * right[r * total.inner + j];
                 }
             }
@@ -219,8 +225,8 @@ impl Run<'_> {
                     slots,
                     state,
                 };
-                let registers = self.body(&total.body, &at);
-                self.stores(&total.body, &registers, 0, b, vars);
+                let registers = self.body(&part.body, &at);
+                self.stores(&part.body, &registers, 0, b, vars);
             }
         }
     }

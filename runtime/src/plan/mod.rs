@@ -309,7 +309,8 @@ pub struct Weight {
 }
 
 /// `out[group, row, column] = sum over copies of sum over inner of left[group, row, inner] * right[group, column, inner]`, where
-/// the copies are all frames and sequences (or, of scope batch, the frames of a sequence).
+/// the copies are all frames and sequences (or, of scope batch, the frames of a sequence). Several parts may share the left
+/// factor, as the gradients of all weights that feed the same gates do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Total {
     /// What is summed: batch (sequences) or frame.
@@ -320,13 +321,20 @@ pub struct Total {
     pub groups: usize,
     /// Rows of a block.
     pub rows: usize,
-    /// Columns of a block.
-    pub columns: usize,
     /// Terms within each copy.
     pub inner: usize,
     /// Its `groups * rows * inner` elements, the last fastest.
     pub left: ProductOperand,
-    /// Its `groups * columns * inner` elements.
+    /// What it is multiplied with: at least one.
+    pub parts: Vec<TotalPart>,
+}
+
+/// A result of a [`Total`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TotalPart {
+    /// Columns of a block.
+    pub columns: usize,
+    /// Its `groups * columns * inner` elements, the last fastest.
     pub right: ProductOperand,
     /// Stores element `Var(0)` of the `groups * rows * columns`; [`Step::Slot`]`(0)` is the sum.
     pub body: Body,

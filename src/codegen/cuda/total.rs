@@ -1,5 +1,6 @@
 //! Products summed over frames and sequences: tiles of the result, to which each slice of frames adds what it contributes,
-//! in the order of time, so that the sum does not depend on how blocks run.
+//! in the order of time, so that the sum does not depend on how blocks run. The tiles of several parts follow one another; a
+//! block is in one part at a time, so that branches between them do not diverge.
 
 use super::expr::Expr;
 use super::index::Variable;
@@ -9,7 +10,7 @@ use super::place::{FrameNames, Place};
 use super::statements::Statements;
 use super::templates::{View, render};
 use rnnc_runtime::manifest::{Grid, KernelLaunch};
-use rnnc_runtime::plan::{Launch, ProductOperand, Scope, Step, Total};
+use rnnc_runtime::plan::{Launch, ProductOperand, Scope, Step, Total, TotalPart};
 use serde::Serialize;
 
 /// Rows and columns of a tile.
@@ -42,7 +43,7 @@ struct Tiled {
     loads: usize,
     side: usize,
     rows: usize,
-    columns: usize,
+    columns: String,
     load_left: String,
     load_right: String,
     finish: String,
@@ -59,6 +60,7 @@ pub fn emit(context: &Context, launch: &Launch, total: &Total) -> Emission {
         "left right thread line column terms tiles tile total first first_row first_column own_row".split(' '),
     );
     names.reserve("own_column group sequence i j step item term value sum x w element at seq result".split(' '));
+    names.reserve("strip part part_strip columns_of across_of".split(' '));
     let mut parameters = context.parameters(launch);
     parameters.extend(extents(total.over).0);
     let view = Tiled {
@@ -79,13 +81,15 @@ pub fn emit(context: &Context, launch: &Launch, total: &Total) -> Emission {
         loads: SIDE * DEPTH / THREADS,
         side: SIDE,
         rows: total.rows,
-        columns: total.columns,
+        columns: columns(total),
         load_left: indented(&load(context, total, &total.left, "first_row", total.rows, &names), 5),
         load_right: indented(
-            &load(context, total, &total.right, "first_column", total.columns, &names),
+            &by_part(total, |part| {
+                load(context, total, &part.right, "first_column", part.columns, &names)
+            }),
             5,
         ),
-        finish: indented(&finish(context, total, &names), 5),
+        finish: indented(&by_part(total, |part| finish(context, total, part, &names)), 5),
     };
     Emission {
         text: render(&view),
@@ -116,13 +120,98 @@ fn terms(total: &Total) -> String {
     }
 }
 
+/// Tiles of all parts, for one sequence where each has sums of its own.
 fn strips(total: &Total) -> usize {
-    total.groups * total.rows.div_ceil(SIDE) * total.columns.div_ceil(SIDE)
+    total.parts.iter().map(|part| part_strips(total, part)).sum()
+}
+
+fn part_strips(total: &Total, part: &TotalPart) -> usize {
+    total.groups * total.rows.div_ceil(SIDE) * part.columns.div_ceil(SIDE)
+}
+
+/// The number of columns of the part that the block is in.
+fn columns(total: &Total) -> String {
+    match &total.parts[..] {
+        [only] => only.columns.to_string(),
+        _ => "columns_of".to_string(),
+    }
+}
+
+/// Lines for the part that the block is in.
+fn by_part(total: &Total, lines: impl Fn(&TotalPart) -> Vec<String>) -> Vec<String> {
+    if let [only] = &total.parts[..] {
+        return lines(only);
+    }
+    let mut all = Vec::new();
+    for (i, part) in total.parts.iter().enumerate() {
+        all.push(match i {
+            0 => "if (part == 0) {".to_string(),
+            i if i + 1 == total.parts.len() => "} else {".to_string(),
+            i => format!("}} else if (part == {i}) {{"),
+        });
+        all.extend(lines(part).into_iter().map(|line| format!("    {line}")));
+    }
+    all.push("}".to_string());
+    all
+}
+
+/// The value for the part that the block is in.
+fn of_part(values: &[usize]) -> String {
+    let (last, before) = match values {
+        [first, rest @ ..] if rest.iter().all(|v| v == first) => (first, &[][..]),
+        [before @ .., last] => (last, before),
+        [] => return String::new(),
+    };
+    let choices = before.iter().enumerate().map(|(i, v)| format!("part == {i} ? {v} : "));
+    choices.chain([last.to_string()]).collect()
 }
 
 /// Which part of the result a tile is.
 fn place_lines(total: &Total) -> Vec<String> {
-    let (down, across) = (total.rows.div_ceil(SIDE), total.columns.div_ceil(SIDE));
+    match &total.parts[..] {
+        [only] => place_in_only(total, only),
+        _ => place_in_part(total),
+    }
+}
+
+/// As [`place_lines`], where the tiles of several parts follow one another.
+fn place_in_part(total: &Total) -> Vec<String> {
+    let mut ends: Vec<usize> = Vec::new();
+    for part in &total.parts {
+        ends.push(ends.last().unwrap_or(&0) + part_strips(total, part));
+    }
+    let before: Vec<usize> = std::iter::once(0)
+        .chain(ends.iter().copied())
+        .take(ends.len())
+        .collect();
+    let last = ends.len() - 1;
+    let parts = ends[..last]
+        .iter()
+        .enumerate()
+        .map(|(i, end)| format!("strip < {end} ? {i} : "));
+    let across: Vec<usize> = total.parts.iter().map(|part| part.columns.div_ceil(SIDE)).collect();
+    let columns: Vec<usize> = total.parts.iter().map(|part| part.columns).collect();
+    let down = total.rows.div_ceil(SIDE);
+    let mut lines = vec![
+        format!("const int strip = (int)(tile % {});", ends[last]),
+        format!("const int part = {}{last};", parts.collect::<String>()),
+        format!("const int part_strip = strip - ({});", of_part(&before)),
+        format!("const int columns_of = {};", of_part(&columns)),
+        format!("const int across_of = {};", of_part(&across)),
+        format!("const int first_column = part_strip % across_of * {SIDE};"),
+        format!("const int first_row = part_strip / across_of % {down} * {SIDE};"),
+    ];
+    if total.groups > 1 {
+        lines.push(format!("const int group = part_strip / across_of / {down};"));
+    }
+    if total.scope == Scope::Batch {
+        lines.push(format!("const long long sequence = tile / {};", ends[last]));
+    }
+    lines
+}
+
+fn place_in_only(total: &Total, only: &TotalPart) -> Vec<String> {
+    let (down, across) = (total.rows.div_ceil(SIDE), only.columns.div_ceil(SIDE));
     let part = |before: usize, of: usize| match (before, of) {
         (_, 1) => "0".to_string(),
         (1, n) => format!("(int)(tile % {n}) * {SIDE}"),
@@ -199,9 +288,9 @@ fn frame_names(scope: Scope) -> FrameNames {
 }
 
 /// What becomes of a sum.
-fn finish(context: &Context, total: &Total, names: &Names) -> Vec<String> {
+fn finish(context: &Context, total: &Total, part: &TotalPart, names: &Names) -> Vec<String> {
     let leaf = |step: &Step| matches!(step, Step::Slot(_)).then(|| Expr::float("sum"));
-    let vars = [Variable::new("result", total.groups * total.rows * total.columns)];
+    let vars = [Variable::new("result", total.groups * total.rows * part.columns)];
     let frame = FrameNames {
         at: "sequence".to_string(),
         seq: "sequence".to_string(),
@@ -215,17 +304,17 @@ fn finish(context: &Context, total: &Total, names: &Names) -> Vec<String> {
         leaf: &leaf,
         fast_math: context.target.fast_math,
     };
-    let mut statements = Statements::new(&total.body, &[]);
+    let mut statements = Statements::new(&part.body, &[]);
     let (mut names, mut body) = (names.clone(), Vec::new());
     statements.define_all(&place, &mut names, &mut body);
-    for store in &total.body.stores {
+    for store in &part.body.stores {
         statements.store(store, &place, None, &mut body);
     }
     let row = match total.groups {
         1 => "own_row".to_string(),
         _ => format!("(group * {} + own_row)", total.rows),
     };
-    let at = format!("const int result = {row} * {} + own_column;", total.columns);
+    let at = format!("const int result = {row} * {} + own_column;", part.columns);
     let mut lines = needed(vec![at], &body.join("\n"));
     lines.extend(body);
     lines

@@ -174,10 +174,10 @@ fn check_total(total: &Total, report: &mut Report) {
     report.require(sums.contains(&pair), || {
         format!("a sum over {:?} for each {:?}", total.over, total.scope)
     });
-    for (name, factor, own) in [
-        ("left", &total.left, total.rows),
-        ("right", &total.right, total.columns),
-    ] {
+    report.require(!total.parts.is_empty(), || "a total without parts".to_owned());
+    let parts = total.parts.iter().enumerate();
+    let rights = parts.map(|(i, part)| (format!("part {i}"), &part.right, part.columns));
+    for (name, factor, own) in std::iter::once(("left".to_owned(), &total.left, total.rows)).chain(rights) {
         report.require(factor.extent == total.groups * own * total.inner, || {
             format!("{name}: {} elements", factor.extent)
         });

@@ -1,15 +1,15 @@
 //! A plan of sums over frames and sequences.
 
 use super::{BodyMaker, NOW, PlanMaker, back, plain_operand, u};
-use crate::plan::{BufferId, Frame, Initial, Kernel, Plan, ProductOperand, Role, Scope, StoreFrame, Total};
+use crate::plan::{BufferId, Frame, Initial, Kernel, Plan, ProductOperand, Role, Scope, StoreFrame, Total, TotalPart};
 use crate::scalar::Unary;
 
 /// How many groups, and terms within each copy.
 const GROUPS: usize = 2;
 const INNER: usize = 3;
 
-/// Sums of each kind: of all frames, with groups, terms within a frame and a factor of the frame before; of the frames of
-/// each sequence; of all sequences, without a second factor. The last one is of the sums of the second.
+/// Sums of each kind: of all frames, with groups, terms within a frame and a factor of the frame before, beside one that
+/// has the same left factor and other columns; of the frames of each sequence; of all sequences, without a second factor. The last one is of the sums of the second.
 pub(crate) fn totals(rows: usize, columns: usize) -> Plan {
     let mut plan = PlanMaker::new("totals");
     let (lefts, rights) = (GROUPS * rows * INNER, GROUPS * columns * INNER);
@@ -21,6 +21,7 @@ pub(crate) fn totals(rows: usize, columns: usize) -> Plan {
         initial: before,
     });
     let all = plan.buffer("all", Role::Output, Scope::Const, &[GROUPS, rows, columns]);
+    let beside = plan.buffer("beside", Role::Output, Scope::Const, &[GROUPS, rows]);
     let each = plan.buffer("each", Role::Output, Scope::Batch, &[rows]);
     let sum = plan.buffer("sum", Role::Output, Scope::Const, &[rows]);
     let late = plain_operand(z, back(1, before), rights);
@@ -29,11 +30,20 @@ pub(crate) fn totals(rows: usize, columns: usize) -> Plan {
         scope: Scope::Const,
         groups: GROUPS,
         rows,
-        columns,
         inner: INNER,
         left: squashed(x, NOW, lefts),
-        right: late,
-        body: stored(all, StoreFrame::Const),
+        parts: vec![
+            TotalPart {
+                columns,
+                right: late,
+                body: stored(all, StoreFrame::Const),
+            },
+            TotalPart {
+                columns: 1,
+                right: squashed(z, NOW, GROUPS * INNER),
+                body: stored(beside, StoreFrame::Const),
+            },
+        ],
     };
     plan.run("all", Kernel::Total(grouped));
     let left = plain_operand(x, NOW, rows);
@@ -57,15 +67,17 @@ fn plain(over: Scope, scope: Scope, left: ProductOperand, rows: usize, (out, fra
         scope,
         groups: 1,
         rows,
-        columns: 1,
         inner: 1,
         left,
-        right: ProductOperand {
-            extent: 1,
-            body: one.done(),
-            result,
-        },
-        body: stored(out, frame),
+        parts: vec![TotalPart {
+            columns: 1,
+            right: ProductOperand {
+                extent: 1,
+                body: one.done(),
+                result,
+            },
+            body: stored(out, frame),
+        }],
     })
 }
 
