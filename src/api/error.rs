@@ -48,6 +48,12 @@ pub enum Error {
         /// What was given.
         got: Vec<usize>,
     },
+    /// A run cannot keep checkpoints.
+    #[error("no checkpoints: {why}; call `forward` instead")]
+    Checkpoints {
+        /// What stands against it.
+        why: String,
+    },
     /// The device refused or failed.
     #[error(transparent)]
     Run(#[from] RunError),

@@ -24,6 +24,7 @@
 //! # Ok::<(), rnnc::Error>(())
 //! ```
 
+mod checkpoint;
 mod error;
 mod gpu;
 mod load;

@@ -1,9 +1,11 @@
 //! Gradients: a cell is run forward, which leaves a tape, and the tape backward.
 
+use super::checkpoint::Checkpoints;
 use super::{Cell, Device, Error, Loaded, Options, Run, Tensor, Tensors};
+use crate::ir::NodeId;
 use crate::transform::gradient::{Forward, Source, Taped, Window, cotangent, over_frames};
 use rnnc_runtime::engine::Data;
-use rnnc_runtime::plan::{Role, Scope};
+use rnnc_runtime::plan::{Buffer, Role, Scope};
 
 /// A cell with its derivative, compiled.
 pub struct Trainable {
@@ -12,6 +14,8 @@ pub struct Trainable {
     defaults: Option<Cell>,
     tape: Vec<Taped>,
     windows: Vec<Window>,
+    /// A name that is read ahead of time, if any is.
+    ahead: Option<String>,
 }
 
 /// Compiles a cell for training.
@@ -20,8 +24,12 @@ pub struct Trainable {
 /// As [`compile`](super::compile).
 pub fn compile_gradient(source: &str, options: &Options) -> Result<Trainable, Error> {
     let (found, fast_math) = super::planned(source, options, crate::driver::gradient, |d| &d.forward.analysed.graph)?;
+    let graph = &found.forward.analysed.graph;
+    let is_ahead = |id: &NodeId| graph.uses(*id).iter().any(|u| u.delay < 0);
+    let ahead = graph.states().into_iter().find(is_ahead).map(|id| graph.label(id));
     let cell = |planned| Cell { planned, fast_math };
     Ok(Trainable {
+        ahead,
         forward: cell(found.forward),
         backward: cell(found.backward),
         defaults: found.defaults.map(cell),
@@ -52,6 +60,7 @@ impl Trainable {
             defaults: self.defaults.as_ref().map(|cell| cell.load(device)).transpose()?,
             tape: self.tape.clone(),
             windows: self.windows.clone(),
+            ahead: self.ahead.clone(),
         })
     }
 }
@@ -63,6 +72,7 @@ pub struct Training {
     defaults: Option<Loaded>,
     tape: Vec<Taped>,
     windows: Vec<Window>,
+    ahead: Option<String>,
 }
 
 /// What a forward run leaves for the backward one.
@@ -71,6 +81,19 @@ pub struct Tape {
     inputs: Tensors,
     states: Tensors,
     outputs: Tensors,
+    /// If the run kept these, it kept neither states nor outputs.
+    checkpoints: Option<Checkpoints>,
+}
+
+impl Tape {
+    pub(super) fn checkpointed(inputs: Tensors, kept: Checkpoints) -> Tape {
+        Tape {
+            inputs,
+            states: Tensors::new(),
+            outputs: Tensors::new(),
+            checkpoints: Some(kept),
+        }
+    }
 }
 
 /// Gradients of the sum of cotangents times results.
@@ -114,6 +137,7 @@ impl Training {
             inputs: inputs.clone(),
             states: states.clone(),
             outputs: run.outputs.clone(),
+            checkpoints: None,
         };
         // The user's names have no dots.
         run.outputs.retain(|name, _| !name.contains('.'));
@@ -126,6 +150,9 @@ impl Training {
     /// A cotangent of an unknown name or of the wrong shape; the device fails.
     pub fn backward(&mut self, tape: &Tape, outputs: &Tensors, states: &Tensors) -> Result<Gradients, Error> {
         self.refuse_unknown(outputs, states)?;
+        if let Some(kept) = &tape.checkpoints {
+            return self.backward_stretches(&tape.inputs, kept, outputs, states);
+        }
         let mut taken = Tensors::new();
         for of in &self.tape {
             if let Some(tensor) = taped(of, tape) {
@@ -152,6 +179,19 @@ impl Training {
             add_defaults(defaults, tape, &mut found)?;
         }
         Ok(found)
+    }
+
+    /// A name that is read ahead of time, if any is.
+    pub(super) fn reads_ahead(&self) -> Option<&str> {
+        self.ahead.as_deref()
+    }
+
+    /// Buffers of the forward plan.
+    pub(super) fn forward_buffers<'a>(
+        &'a self,
+        wanted: impl Fn(&Role) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Buffer> {
+        self.forward.buffers(wanted)
     }
 
     fn refuse_unknown(&self, outputs: &Tensors, states: &Tensors) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rnnc::driver;
 use rnnc::ir::{Graph, Name};
-use rnnc::reference::{self, Tensor, arguments, differences, draw};
+use rnnc::reference::{self, Effort, Tensor, arguments, differences, draw};
 use rnnc::transform::gradient;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -111,7 +111,15 @@ fn compare(
             cotangents.insert(format!("d{key}"), draw(&mut random, &tensor.shape));
         }
     }
-    let found = differences(graph, &derived, dims, size, (&given, &cotangents), &mut random)?;
+    let found = differences(
+        graph,
+        &derived,
+        dims,
+        size,
+        (&given, &cotangents),
+        Effort::default(),
+        &mut random,
+    )?;
     let row = |d: reference::Difference| Row {
         ok: d.error <= args.tol,
         name: d.key,

@@ -35,6 +35,9 @@ pub struct VerifyArgs {
     /// Largest relative error of a gradient's norm
     #[arg(long, default_value_t = 1e-4, requires = "grad")]
     grad_tol: f64,
+    /// Keep states every so many frames only, and run the rest again for the gradients
+    #[arg(long, value_name = "FRAMES", requires = "grad")]
+    checkpoint: Option<usize>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -108,7 +111,11 @@ fn gradients(cell: &Cell, trainable: &Trainable, args: &VerifyArgs, arrays: &Arr
         .map_err(|e| failure(&e))?;
     let inputs = select(cell, arrays, |r| *r == Role::Input);
     let states = select(cell, arrays, |r| matches!(r, Role::Initial(_)));
-    let (_, tape) = training.forward(&inputs, &states).map_err(|e| failure(&e))?;
+    let ran = match args.checkpoint {
+        Some(every) => training.forward_checkpointed(&inputs, &states, every),
+        None => training.forward(&inputs, &states),
+    };
+    let (_, tape) = ran.map_err(|e| failure(&e))?;
     let cotangents = |prefix: &str| -> Tensors {
         let named = arrays.iter().filter_map(|(k, a)| Some((k.strip_prefix(prefix)?, a)));
         named.map(|(k, a)| (k.to_owned(), a.to_tensor(Elem::F32))).collect()

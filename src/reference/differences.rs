@@ -9,14 +9,28 @@ use crate::transform::gradient::Gradient;
 use rand::{Rng, RngExt};
 use std::collections::BTreeMap;
 
-/// Tensors of no more elements are moved one by one.
-const SMALL: usize = 24;
-/// Directions for larger ones.
-const DIRECTIONS: usize = 8;
 /// The step: the error of a central difference goes with its square, rounding with its inverse.
 const STEP: f64 = 1e-5;
 /// A slope below this has no relative error worth the name.
 const FLOOR: f64 = 0.1;
+
+/// Along how many directions a tensor is moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Tensors of no more elements are moved one by one.
+    pub small: usize,
+    /// Random directions for larger ones.
+    pub directions: usize,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort {
+            small: 24,
+            directions: 8,
+        }
+    }
+}
 
 /// A tensor whose gradient was compared.
 #[derive(Clone, Debug)]
@@ -41,6 +55,7 @@ pub fn differences(
     dims: &BTreeMap<Name, i64>,
     size: (usize, usize),
     (given, cotangents): (&BTreeMap<String, Tensor>, &BTreeMap<String, Tensor>),
+    effort: Effort,
     random: &mut impl Rng,
 ) -> Result<Vec<Difference>, ReferenceError> {
     let found = gradients(gradient, dims, size, given, cotangents)?;
@@ -55,7 +70,7 @@ pub fn differences(
         let Some(gradient) = found.get(&name) else {
             continue; // an index
         };
-        let directions = directions(&tensor.shape, random);
+        let directions = directions(&tensor.shape, effort, random);
         let mut error: f64 = 0.0;
         for direction in &directions {
             let above = loss(&moved(given, key, direction, STEP))?;
@@ -86,13 +101,13 @@ pub fn draw(random: &mut impl Rng, shape: &[usize]) -> Tensor {
     })
 }
 
-fn directions(shape: &[usize], random: &mut impl Rng) -> Vec<Tensor> {
+fn directions(shape: &[usize], effort: Effort, random: &mut impl Rng) -> Vec<Tensor> {
     let elements: usize = shape.iter().product();
-    if elements <= SMALL {
+    if elements <= effort.small {
         let unit = |place| Tensor::from_fn(shape, |i| f64::from(u8::from(i == place)));
         return (0..elements).map(unit).collect();
     }
-    (0..DIRECTIONS).map(|_| draw(random, shape)).collect()
+    (0..effort.directions).map(|_| draw(random, shape)).collect()
 }
 
 fn moved(given: &BTreeMap<String, Tensor>, key: &str, direction: &Tensor, by: f64) -> BTreeMap<String, Tensor> {

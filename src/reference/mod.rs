@@ -16,7 +16,7 @@ mod reverse;
 mod run;
 mod sample;
 
-pub use differences::{Difference, differences, draw};
+pub use differences::{Difference, Effort, differences, draw};
 pub use error::ReferenceError;
 pub use gradients::{backward_arguments, gradients};
 pub use sample::{distance, farthest, sample};

@@ -1,3 +1,5 @@
+//! The reference against values computed by hand, and its errors.
+
 use super::{ReferenceError, Tensor, evaluate};
 use crate::ir::op::{Binary, Reduce, Unary};
 use crate::ir::testing::Build;

@@ -18,6 +18,17 @@ struct InChannel<'a> {
     carried: Vec<NodeId>,
 }
 
+impl InChannel<'_> {
+    /// Whether a point of something live is that of the channel itself.
+    fn is_own(&self, point: &Point) -> bool {
+        let node = point.read.node;
+        let shape = self.memory.fusion.shapes.of(node);
+        let own = |axis: usize| self.classes.axis(node, axis).map(Index::var);
+        let mut axes = point.index.iter().enumerate();
+        axes.all(|(axis, index)| shape[axis] == 1 || own(axis).as_ref() == Some(index))
+    }
+}
+
 impl Leaves for InChannel<'_> {
     fn leaf(&mut self, point: &Point) -> Option<Step> {
         if !self.live.contains(&point.read.node) {
@@ -25,6 +36,7 @@ impl Leaves for InChannel<'_> {
         }
         let delay = usize::try_from(point.read.delay).ok().filter(|d| *d > 0)?;
         let state = self.carried.iter().position(|s| *s == point.read.node)?;
+        debug_assert!(self.is_own(point), "{point:?} is carried by another channel");
         Some(Step::Carried { state, delay })
     }
 

@@ -10,6 +10,7 @@ use super::classes::classes;
 use super::matching::{self, Matches, ProductMatch, is_cheap};
 use super::shapes::Shapes;
 use super::stage::{self, Stage};
+use super::total::Left;
 use crate::analysis::Facts;
 use crate::ir::{Graph, NodeId, Op, Read};
 use rnnc_runtime::plan::Lanes;
@@ -54,8 +55,8 @@ pub enum Form {
     Loop,
     /// Products with common operands.
     Products(Vec<ProductMatch>),
-    /// Products summed over frames or sequences.
-    Total(NodeId),
+    /// Products summed over frames or sequences, of one left factor.
+    Total(Vec<NodeId>),
 }
 
 /// What products must have in common to share a launch: stage, level, and their vectors (negated or not).
@@ -79,13 +80,16 @@ pub struct Fusion<'a> {
     pub matches: Matches,
     stages: Vec<Stage>,
     needs: Vec<Need>,
+    /// By node: whether it is computed where it is read, from what its operands need.
+    inline: Vec<bool>,
     by_shape: BTreeMap<(Stage, usize, Vec<usize>), GroupId>,
     by_operand: BTreeMap<(Stage, usize, NodeId), GroupId>,
     by_vectors: BTreeMap<Vectors, GroupId>,
+    by_left: BTreeMap<(Stage, usize, Left), GroupId>,
 }
 
 /// What a node's value needs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Need {
     /// Groups in which it, or something it is computed from, lives.
     live: BTreeSet<GroupId>,
@@ -123,9 +127,11 @@ pub fn fuse<'a>(graph: &'a Graph, facts: &'a Facts, shapes: &'a Shapes) -> Fusio
         matches: Matches::default(),
         stages: stage::stages(graph),
         needs: vec![Need::default(); graph.bound()],
+        inline: vec![false; graph.bound()],
         by_shape: BTreeMap::new(),
         by_operand: BTreeMap::new(),
         by_vectors: BTreeMap::new(),
+        by_left: BTreeMap::new(),
     };
     fusion.run();
     fusion
@@ -143,13 +149,23 @@ impl Fusion<'_> {
             }
         }
         for output in &self.graph.outputs {
-            let as_often = self.stage(output.node) == Stage::Frame || self.graph.against_time;
-            if as_often && !self.is_leaf(output.node) {
+            let stage = self.stage_of_output(output.node);
+            if stage == self.stage(output.node) && !self.is_leaf(output.node) {
                 self.store(output.node);
             } else {
-                let group = self.pointwise(Stage::Frame, 0, self.shapes.of(output.node).to_vec());
+                let group = self.pointwise(stage, 0, self.shapes.of(output.node).to_vec());
                 self.repeated.insert(output.node, group);
             }
+        }
+    }
+
+    /// When an output is written: a gradient as often as it exists, after the frames if not with them; others each frame.
+    fn stage_of_output(&self, id: NodeId) -> Stage {
+        match self.stage(id) {
+            _ if !self.graph.against_time => Stage::Frame,
+            Stage::Static => Stage::LateStatic,
+            Stage::Const => Stage::LateConst,
+            own => own,
         }
     }
 
@@ -175,6 +191,32 @@ impl Fusion<'_> {
             need.join(&self.need(self.stage(id), read));
         }
         need
+    }
+
+    /// What a value needs that is computed where it is read.
+    fn need_inline(&self, id: NodeId) -> Need {
+        let mut need = self.need_of_operands(id);
+        need.size = need.size.saturating_add(1);
+        need
+    }
+
+    /// Has the values that were to be computed from a node know that it is in memory now, which is later.
+    fn renew_readers(&mut self, id: NodeId) {
+        let mut stack = vec![id];
+        while let Some(at) = stack.pop() {
+            for reader in self.graph.uses(at).into_iter().filter(|u| u.delay == 0) {
+                let reader = reader.reader;
+                let follows = self.inline[reader.index()] && self.live_group(reader).is_none();
+                if !follows || self.stored_by.contains_key(&reader) {
+                    continue;
+                }
+                let need = self.need_inline(reader);
+                if need != self.needs[reader.index()] {
+                    self.needs[reader.index()] = need;
+                    stack.push(reader);
+                }
+            }
+        }
     }
 
     /// The operands that a node's value is computed from (a state's initial value is another matter).
@@ -227,9 +269,8 @@ impl Fusion<'_> {
         } else if folds {
             self.fold(id);
         } else {
-            let mut need = self.need_of_operands(id);
-            need.size = need.size.saturating_add(1);
-            self.needs[id.index()] = need;
+            self.needs[id.index()] = self.need_inline(id);
+            self.inline[id.index()] = true;
         }
         let remembered = matches!(op, Op::State { .. }) && self.input_of(id).is_none();
         if remembered || crossing.contains(&id) {
@@ -399,6 +440,8 @@ impl Fusion<'_> {
             level,
             size: self.needs[id.index()].size,
         };
+        self.inline[id.index()] = false;
+        self.renew_readers(id);
         level
     }
 
@@ -550,7 +593,8 @@ impl Fusion<'_> {
         }
     }
 
-    /// A product summed over frames or sequences: a launch of its own, after those that store what it reads.
+    /// A product summed over frames or sequences: a launch after those that store what it reads, together with others of
+    /// the same left factor.
     fn total(&mut self, id: NodeId) {
         let stage = self.stage(id);
         let mut level = 0;
@@ -561,7 +605,18 @@ impl Fusion<'_> {
                 level = level.max(from);
             }
         }
-        let group = self.group(stage, level, Form::Total(id));
+        let key = (stage, level, Left::of(self.graph, self.shapes, id));
+        let group = match self.by_left.get(&key) {
+            Some(group) => *group,
+            None => {
+                let group = self.group(stage, level, Form::Total(Vec::new()));
+                self.by_left.insert(key, group);
+                group
+            }
+        };
+        if let Form::Total(totals) = &mut self.groups[group].form {
+            totals.push(id);
+        }
         self.groups[group].roots.insert(id);
         self.stored_by.insert(id, group);
         self.needs[id.index()] = Need::stored(level + 1);

@@ -28,7 +28,7 @@ impl Stores<'_> {
                     value,
                 });
             }
-            if kind == Kind::Frame || self.fusion.graph.against_time {
+            if !self.fusion.repeated.contains_key(&id) {
                 self.copies(body, id, at, value);
             }
         }

@@ -5,7 +5,7 @@ use crate::support::Tensors;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rnnc::ir::{Graph, Name};
-use rnnc::reference::{self, Tensor, draw};
+use rnnc::reference::{self, Effort, Tensor, draw};
 use rnnc::transform::{self, gradient};
 use std::collections::BTreeMap;
 
@@ -163,7 +163,15 @@ impl<'g> Check<'g> {
         assert_eq!(rnnc::ir::verify::verify(&gradient.backward), Ok(()), "{what}");
         let mut random = ChaCha8Rng::seed_from_u64(11);
         let tensors = (&self.given, &self.cotangents);
-        let rows = reference::differences(self.graph, &gradient, &self.dims, self.size, tensors, &mut random);
+        let rows = reference::differences(
+            self.graph,
+            &gradient,
+            &self.dims,
+            self.size,
+            tensors,
+            Effort::default(),
+            &mut random,
+        );
         let rows = rows.unwrap_or_else(|e| panic!("{what}: {e}"));
         let real = self.given.keys().filter(|key| !key.ends_with("token")).count();
         assert_eq!(rows.len(), real, "{what}");

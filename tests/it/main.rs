@@ -27,4 +27,5 @@ mod runs;
 mod sim;
 mod structure;
 mod support;
+mod training;
 mod verdicts;

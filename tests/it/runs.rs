@@ -11,7 +11,7 @@ use rnnc_runtime::cpu::CpuEngine;
 use rnnc_runtime::engine::{Data, Engine, RunError};
 use rnnc_runtime::given::key;
 use rnnc_runtime::plan::interpret::interpret;
-use rnnc_runtime::plan::{Buffer, BufferId, Elem, Plan, Role, Scope};
+use rnnc_runtime::plan::{self, Buffer, BufferId, Elem, Plan, Role, Scope};
 use std::collections::BTreeMap;
 
 /// Sizes of a run.
@@ -41,15 +41,34 @@ impl Sizes {
 
 /// The tensors as data of the plan's buffers. What the plan does not take is left out.
 pub fn data(plan: &Plan, given: &Tensors) -> BTreeMap<BufferId, Data> {
-    let data = |(id, buffer): (BufferId, &Buffer)| {
-        let values = &given.get(&key(buffer))?.data;
-        let data = match buffer.elem {
+    let data = |(id, values): (BufferId, Vec<f64>)| {
+        let data = match plan.buffer(id).elem {
             Elem::I32 => Data::I32(values.iter().map(|v| *v as i32).collect()),
             _ => Data::F32(values.iter().map(|v| *v as f32).collect()),
         };
-        Some((id, data))
+        (id, data)
     };
-    plan.ids().filter_map(data).collect()
+    values(plan, given).into_iter().map(data).collect()
+}
+
+/// The tensors as values of the plan's buffers, their frames in the order in which the plan runs.
+fn values(plan: &Plan, given: &Tensors) -> BTreeMap<BufferId, Vec<f64>> {
+    let values = |(id, buffer): (BufferId, &Buffer)| {
+        let tensor = given.get(&key(buffer))?;
+        let mut values = tensor.data.clone();
+        turn(plan, buffer, &tensor.shape, &mut values);
+        Some((id, values))
+    };
+    plan.ids().filter_map(values).collect()
+}
+
+/// Reverses the frames of a buffer (of a tensor of this shape) if its plan runs against time, as the API does.
+fn turn(plan: &Plan, buffer: &Buffer, shape: &[usize], values: &mut [f64]) {
+    if plan.against_time {
+        let own = buffer.shape.len();
+        let batch = shape.len().checked_sub(own + 1).map(|axis| shape[axis]);
+        plan::reverse_frames(buffer.scope, batch.unwrap_or(1) * buffer.elements(), values);
+    }
 }
 
 /// Outputs and final windows as tensors.
@@ -75,6 +94,8 @@ fn tensors(plan: &Plan, frames: usize, batch: usize, mut results: BTreeMap<Buffe
             Scope::Frame => vec![frames, batch],
         };
         shape.extend(&buffer.shape);
+        let mut data = data;
+        turn(plan, buffer, &shape, &mut data);
         (key(buffer), Tensor { shape, data })
     });
     named.collect()
@@ -107,9 +128,12 @@ pub fn on_shim(shim: &Shim, plan: &Plan, run: Run, given: &Tensors) -> Tensors {
 
 /// Runs a plan point by point in f64.
 pub fn interpreted(plan: &Plan, frames: usize, batch: usize, given: &Tensors) -> Tensors {
-    let data = |(id, buffer): (BufferId, &Buffer)| Some((id, given.get(&key(buffer))?.data.clone()));
-    let values = plan.ids().filter_map(data).collect();
-    tensors(plan, frames, batch, interpret(plan, frames, batch, &values))
+    tensors(
+        plan,
+        frames,
+        batch,
+        interpret(plan, frames, batch, &values(plan, given)),
+    )
 }
 
 /// The arguments with every number moved by half a unit in the last place of f32, up or down; indices stay.

@@ -1,3 +1,5 @@
+//! Every rule of the verifier is broken once, and must say so.
+
 use super::verify;
 use crate::ir::op::{Binary, Reduce, Unary};
 use crate::ir::testing::Build;
@@ -95,12 +97,13 @@ fn sizes_speak_of_the_cells_dimensions() {
     );
 }
 
-/// Each row: an operation on `a: [H, I]` (twice, if it takes two), the type claimed, and what is said.
-#[test]
-fn every_type_rule_can_fail() {
+/// An operation on `a: [H, I]`, the type claimed, how often it takes `a`, and what is said.
+type Faulty = (Op, Type, usize, &'static str);
+
+fn faulty_leaves_and_views() -> Vec<Faulty> {
     let h = || Size::dim(&Name::from("H"));
     let i = || Size::dim(&Name::from("I"));
-    let rows: Vec<(Op, Type, usize, &str)> = vec![
+    vec![
         (
             Op::Literal(1.0),
             Type::real(vec![h()]),
@@ -143,6 +146,13 @@ fn every_type_rule_can_fail() {
             1,
             "no axis 2 among 2",
         ),
+    ]
+}
+
+fn faulty_products_and_indices() -> Vec<Faulty> {
+    let h = || Size::dim(&Name::from("H"));
+    let i = || Size::dim(&Name::from("I"));
+    vec![
         (
             Op::Concat { axis: 0 },
             Type::real(vec![h(), i()]),
@@ -194,7 +204,12 @@ fn every_type_rule_can_fail() {
             1,
             "its operand is [H, I], not an index",
         ),
-    ];
+    ]
+}
+
+#[test]
+fn every_type_rule_can_fail() {
+    let rows = [faulty_leaves_and_views(), faulty_products_and_indices()].concat();
     for (op, ty, operands, said) in rows {
         let mut b = Build::new("one", &["H", "I"]);
         let a = b.param("a", &["H", "I"]);

@@ -183,6 +183,9 @@ fn reduce(b: &mut Build<'_>, op: Reduce, gone: &[usize], g: Read, x: Read, y: Re
             divided(b, scaled, gone)
         }
         Reduce::Max | Reduce::Min => {
+            // Not the result on the tape: the largest of these very numbers, so that one of them equals it however they
+            // were rounded on the way.
+            let y = b.reduce(op, x, gone);
             let y = spread(b, y);
             let reached = b.binary(Binary::Eq, x, y);
             let count = b.reduce(Reduce::Sum, reached, gone);

@@ -138,7 +138,10 @@ pub(super) fn record(forward: &Graph, backward: Graph, values: &Values, windows:
 fn source(forward: &mut Graph, id: NodeId) -> Source {
     match forward.node(id).op {
         Op::Input => Source::Input(name(forward, id)),
-        Op::State { .. } if delayed_input(forward, id).is_some() => Source::Input(name(forward, id)),
+        Op::State { .. } => match delayed_input(forward, id) {
+            Some(input) => Source::Input(name(forward, input)),
+            None => Source::Output(output(forward, id)),
+        },
         _ => Source::Output(output(forward, id)),
     }
 }

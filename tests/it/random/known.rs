@@ -81,3 +81,18 @@ fn cells_of_the_corpora_mean_the_same_everywhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen.unjudged() <= 3, "{} runs are not held to f32", seen.unjudged());
 }
+
+#[test]
+fn cells_of_the_corpora_have_their_gradients() {
+    let mut wrong = Vec::new();
+    let mut seen = Coverage::new();
+    for path in files() {
+        for subject in subjects(&path) {
+            if let Err(fault) = subject.judge_gradients(&mut seen) {
+                let name = subject.choice.cell.unwrap_or_default();
+                wrong.push(format!("{}: {name}: {fault}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

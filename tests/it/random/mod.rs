@@ -2,10 +2,12 @@
 //! every engine.
 //!
 //! `RNNC_RANDOM_CELLS=20000` judges so many cells, `RNNC_RANDOM_CELLS=500..600` the cells of these seeds;
-//! `RNNC_RANDOM_TEXTS` says the same for the cells whose CUDA text is run.
+//! `RNNC_RANDOM_GRADIENTS` says the same for the cells whose gradients are judged, `RNNC_RANDOM_TEXTS` for those whose CUDA
+//! text is run.
 
 mod cell;
 mod coverage;
+mod derive;
 mod forms;
 mod grow;
 mod judge;
@@ -23,6 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cells in the suite.
 const CELLS: u64 = 1000;
+
+/// Cells in the suite whose gradients are judged.
+const DERIVED: u64 = 500;
 
 /// Cells in the suite whose CUDA text is run.
 const TEXTS: u64 = 8;
@@ -91,6 +96,20 @@ fn random_cells_mean_the_same_everywhere() {
     );
     let unjudged = seen.unjudged() as u64;
     assert!(unjudged * 50 <= count, "{unjudged} cells are not held to f32");
+}
+
+#[test]
+fn random_cells_have_their_gradients() {
+    let seeds = seeds("RNNC_RANDOM_GRADIENTS", DERIVED);
+    let count = seeds.end - seeds.start;
+    let seen = judge_all(seeds, |cell, seen| {
+        let subject = Subject::from(cell);
+        subject.judge_slopes()?;
+        subject.judge_gradients(seen)
+    });
+    println!("{seen}");
+    let unjudged = seen.unjudged() as u64;
+    assert!(unjudged * 20 <= count, "{unjudged} cells are not held to f32");
 }
 
 #[test]
