@@ -80,7 +80,7 @@ fn build(fusion: &Fusion<'_>, buffers: &Buffers, id: usize) -> Option<(Kernel, B
         Form::Products(products) => Some(product::product(memory, &stores, products)),
         Form::Rows | Form::Scan => channel::channels(memory, &stores, group),
         Form::Loop => Some(dense::dense(memory, &stores, group)),
-        Form::Total(nodes) => Some(total::total(memory, &stores, nodes)),
+        Form::Total(nodes) => Some(total::totals(memory, &stores, nodes)),
         Form::Pointwise(_) => {
             let repeated: Vec<NodeId> = fusion
                 .repeated

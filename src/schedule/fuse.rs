@@ -10,7 +10,7 @@ use super::classes::classes;
 use super::matching::{self, Matches, ProductMatch, is_cheap};
 use super::shapes::Shapes;
 use super::stage::{self, Stage};
-use super::total::Left;
+use super::total::Sums;
 use crate::analysis::Facts;
 use crate::ir::{Graph, NodeId, Op, Read};
 use rnnc_runtime::plan::Lanes;
@@ -55,7 +55,7 @@ pub enum Form {
     Loop,
     /// Products with common operands.
     Products(Vec<ProductMatch>),
-    /// Products summed over frames or sequences, of one left factor.
+    /// Products summed over frames or sequences.
     Total(Vec<NodeId>),
 }
 
@@ -85,7 +85,7 @@ pub struct Fusion<'a> {
     by_shape: BTreeMap<(Stage, usize, Vec<usize>), GroupId>,
     by_operand: BTreeMap<(Stage, usize, NodeId), GroupId>,
     by_vectors: BTreeMap<Vectors, GroupId>,
-    by_left: BTreeMap<(Stage, usize, Left), GroupId>,
+    by_sums: BTreeMap<(Stage, usize, Sums), GroupId>,
 }
 
 /// What a node's value needs.
@@ -131,7 +131,7 @@ pub fn fuse<'a>(graph: &'a Graph, facts: &'a Facts, shapes: &'a Shapes) -> Fusio
         by_shape: BTreeMap::new(),
         by_operand: BTreeMap::new(),
         by_vectors: BTreeMap::new(),
-        by_left: BTreeMap::new(),
+        by_sums: BTreeMap::new(),
     };
     fusion.run();
     fusion
@@ -593,8 +593,8 @@ impl Fusion<'_> {
         }
     }
 
-    /// A product summed over frames or sequences: a launch after those that store what it reads, together with others of
-    /// the same left factor.
+    /// A product summed over frames or sequences: a launch after those that store what it reads, together with others
+    /// that are summed over the same.
     fn total(&mut self, id: NodeId) {
         let stage = self.stage(id);
         let mut level = 0;
@@ -605,12 +605,12 @@ impl Fusion<'_> {
                 level = level.max(from);
             }
         }
-        let key = (stage, level, Left::of(self.graph, self.shapes, id));
-        let group = match self.by_left.get(&key) {
+        let key = (stage, level, Sums::of(self.graph, self.shapes, id));
+        let group = match self.by_sums.get(&key) {
             Some(group) => *group,
             None => {
                 let group = self.group(stage, level, Form::Total(Vec::new()));
-                self.by_left.insert(key, group);
+                self.by_sums.insert(key, group);
                 group
             }
         };

@@ -15,9 +15,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What totals must have in common to share a launch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Left {
+pub struct Sums {
     over: Kind,
     of: Kind,
+    groups: usize,
+    inner: usize,
+}
+
+impl Sums {
+    /// Those of a total.
+    pub fn of(graph: &Graph, shapes: &Shapes, id: NodeId) -> Sums {
+        let form = Form::of(graph, shapes, id);
+        Sums {
+            over: over(graph, id),
+            of: graph.node(id).kind,
+            groups: form.extent(&form.groups),
+            inner: form.extent(&form.inner),
+        }
+    }
+}
+
+/// What totals of a launch must have in common to be parts of one with one left factor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Left {
     read: Option<Read>,
     /// The class of each axis of the left factor, with its place within the class.
     axes: Vec<(Class, usize)>,
@@ -26,7 +46,7 @@ pub struct Left {
 }
 
 /// What becomes of an axis of the left factor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Group,
     Row,
@@ -34,8 +54,7 @@ enum Class {
 }
 
 impl Left {
-    /// That of a total.
-    pub fn of(graph: &Graph, shapes: &Shapes, id: NodeId) -> Left {
+    fn of(graph: &Graph, shapes: &Shapes, id: NodeId) -> Left {
         let form = Form::of(graph, shapes, id);
         let classes = [
             (Class::Group, &form.groups),
@@ -48,8 +67,6 @@ impl Left {
         };
         let axes = form.labels.first().into_iter().flatten().filter_map(class).collect();
         Left {
-            over: over(graph, id),
-            of: graph.node(id).kind,
             read: graph.operands(id).first().copied(),
             axes,
             inner: form.shape(&form.inner),
@@ -66,32 +83,48 @@ fn over(graph: &Graph, id: NodeId) -> Kind {
     graph.operands(id).iter().map(of).max().unwrap_or(Kind::Const)
 }
 
-/// One launch for totals of one left factor.
-pub fn total(memory: Memory<'_>, stores: &Stores<'_>, ids: &[NodeId]) -> (Kernel, BTreeSet<NodeId>) {
+/// One launch for totals that are summed over the same.
+pub fn totals(memory: Memory<'_>, stores: &Stores<'_>, ids: &[NodeId]) -> (Kernel, BTreeSet<NodeId>) {
     let (graph, shapes) = (memory.fusion.graph, memory.fusion.shapes);
-    let id = ids[0]; // a group is made for its first total
-    let form = Form::of(graph, shapes, id);
+    let mut lefts: Vec<(Left, Vec<NodeId>)> = Vec::new();
+    for id in ids {
+        let left = Left::of(graph, shapes, *id);
+        match lefts.iter_mut().find(|(known, _)| *known == left) {
+            Some((_, ids)) => ids.push(*id),
+            None => lefts.push((left, vec![*id])),
+        }
+    }
     let mut nodes: BTreeSet<NodeId> = ids.iter().copied().collect();
-    let left = factor(memory, &form, graph.operands(id).first(), 0, &mut nodes);
+    let kernel = lefts
+        .iter()
+        .map(|(_, ids)| total(memory, stores, ids, &mut nodes))
+        .collect();
+    (Kernel::Total(kernel), nodes)
+}
+
+/// Totals of one left factor.
+fn total(memory: Memory<'_>, stores: &Stores<'_>, ids: &[NodeId], nodes: &mut BTreeSet<NodeId>) -> Total {
+    let (graph, shapes) = (memory.fusion.graph, memory.fusion.shapes);
+    let id = ids[0]; // there is one, of which the left factor is
+    let form = Form::of(graph, shapes, id);
+    let left = factor(memory, &form, graph.operands(id).first(), 0, nodes);
     let mut part = |id: &NodeId| {
         let form = Form::of(graph, shapes, *id);
         TotalPart {
             columns: form.extent(&form.own[1]),
-            right: factor(memory, &form, graph.operands(*id).get(1), 1, &mut nodes),
+            right: factor(memory, &form, graph.operands(*id).get(1), 1, nodes),
             body: epilogue(memory, stores, &form, *id),
         }
     };
-    let parts = ids.iter().map(&mut part).collect();
-    let kernel = Total {
+    Total {
+        parts: ids.iter().map(&mut part).collect(),
         over: scope(over(graph, id)),
         scope: scope(graph.node(id).kind),
         groups: form.extent(&form.groups),
         rows: form.extent(&form.own[0]),
         inner: form.extent(&form.inner),
         left,
-        parts,
-    };
-    (Kernel::Total(kernel), nodes)
+    }
 }
 
 /// The labels of a total by class.

@@ -80,8 +80,11 @@ fn backward_plans_keep_the_families() {
         assert!(found.contains(&wanted) && !found.contains(&not), "{name}: {found:?}");
         assert!(found.contains(&"total"), "{name}: {found:?}");
     }
-    // W, R and b get their gradients in one launch, x in another.
+    // All weights and biases get their gradients in one launch, x in another.
     assert_eq!(families_of("lstm"), ["loop", "product", "total"]);
+    for name in ["mingru", "gilr"] {
+        assert_eq!(families_of(name), ["scan", "product", "total"], "{name}");
+    }
 }
 
 /// The tape of a forward run on numbers made up, and cotangents made up.

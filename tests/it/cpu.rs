@@ -128,7 +128,7 @@ fn no_launch_can_be_altered() {
 fn negate_first_store(kernel: &mut Kernel) {
     let body = match kernel {
         Kernel::Product(product) => &mut product.segments[0].body,
-        Kernel::Total(total) => &mut total.parts[0].body,
+        Kernel::Total(totals) => &mut totals[0].parts[0].body,
         Kernel::Channel(channel) => &mut channel.body,
         Kernel::Loop(looped) => {
             let mut parts = looped.phases.iter_mut().flat_map(|phase| &mut phase.parts);

@@ -61,7 +61,7 @@ struct Compiled {
 
 enum CompiledKernel {
     Product(ProductKernel),
-    Total(Box<TotalKernel>),
+    Total(Vec<TotalKernel>),
     Channel(ChannelKernel),
     Loop(LoopKernel),
 }
@@ -231,7 +231,9 @@ impl Compiled {
     fn new(plan: &Plan, launch: &Launch) -> Compiled {
         let kernel = match &launch.kernel {
             Kernel::Product(product) => CompiledKernel::Product(ProductKernel::new(plan, product)),
-            Kernel::Total(total) => CompiledKernel::Total(Box::new(TotalKernel::new(plan, total))),
+            Kernel::Total(totals) => {
+                CompiledKernel::Total(totals.iter().map(|total| TotalKernel::new(plan, total)).collect())
+            }
             Kernel::Channel(channel) => CompiledKernel::Channel(ChannelKernel::new(plan, channel)),
             Kernel::Loop(kernel) => CompiledKernel::Loop(LoopKernel::new(plan, kernel)),
         };
@@ -251,7 +253,7 @@ impl Compiled {
     fn run(&mut self, launching: &Launching<'_>) {
         match &mut self.kernel {
             CompiledKernel::Product(product) => product.run(launching),
-            CompiledKernel::Total(total) => total.run(launching),
+            CompiledKernel::Total(totals) => totals.iter().for_each(|total| total.run(launching)),
             CompiledKernel::Channel(channel) => channel.run(launching),
             CompiledKernel::Loop(kernel) => kernel.run(launching),
         }

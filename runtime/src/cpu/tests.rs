@@ -221,7 +221,11 @@ fn altering_a_step_changes_the_result() {
 fn negate(kernel: &mut Kernel) {
     let bodies: Vec<&mut crate::plan::Body> = match kernel {
         Kernel::Product(product) => product.segments.iter_mut().map(|s| &mut s.body).collect(),
-        Kernel::Total(total) => total.parts.iter_mut().map(|part| &mut part.body).collect(),
+        Kernel::Total(totals) => totals
+            .iter_mut()
+            .flat_map(|total| &mut total.parts)
+            .map(|part| &mut part.body)
+            .collect(),
         Kernel::Channel(channel) => vec![&mut channel.body],
         Kernel::Loop(kernel) => kernel
             .phases

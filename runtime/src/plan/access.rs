@@ -102,7 +102,7 @@ impl Kernel {
     pub fn scope(&self) -> Scope {
         match self {
             Kernel::Product(product) => product.scope,
-            Kernel::Total(total) => total.over,
+            Kernel::Total(totals) => totals.first().map_or(Scope::Const, |total| total.over),
             Kernel::Channel(channel) => channel.scope,
             Kernel::Loop(_) => Scope::Frame,
         }
@@ -112,7 +112,7 @@ impl Kernel {
     pub fn sites(&self) -> Vec<Site<'_>> {
         match self {
             Kernel::Product(product) => product_sites(product),
-            Kernel::Total(total) => total_sites(total),
+            Kernel::Total(totals) => totals.iter().enumerate().flat_map(total_sites).collect(),
             Kernel::Channel(channel) => vec![Site {
                 place: String::new(),
                 kind: SiteKind::Channel(channel.channels.len()),
@@ -180,19 +180,22 @@ fn product_sites(product: &super::Product) -> Vec<Site<'_>> {
     operands.chain(segments).collect()
 }
 
-fn total_sites<'a>(total: &'a super::Total) -> Vec<Site<'a>> {
-    let factor = |place: String, operand: &'a super::ProductOperand| Site {
-        place,
-        kind: SiteKind::Operand,
-        scope: total.over,
-        extents: vec![operand.extent],
-        body: &operand.body,
-    };
-    let mut sites = vec![factor("left".to_owned(), &total.left)];
+fn total_sites((number, total): (usize, &super::Total)) -> Vec<Site<'_>> {
+    fn factor<'a>(place: String, scope: Scope, operand: &'a super::ProductOperand) -> Site<'a> {
+        Site {
+            place,
+            kind: SiteKind::Operand,
+            scope,
+            extents: vec![operand.extent],
+            body: &operand.body,
+        }
+    }
+    let mut sites = vec![factor(format!("total {number} left"), total.over, &total.left)];
     for (i, part) in total.parts.iter().enumerate() {
-        sites.push(factor(format!("part {i} right"), &part.right));
+        let place = format!("total {number} part {i}");
+        sites.push(factor(format!("{place} right"), total.over, &part.right));
         sites.push(Site {
-            place: format!("part {i} sum"),
+            place: format!("{place} sum"),
             kind: SiteKind::Epilogue,
             scope: total.scope,
             extents: vec![total.groups * total.rows * part.columns],

@@ -48,12 +48,12 @@ pub fn cost(plan: &Plan, launch: &Launch, frames: usize, batch: usize) -> Cost {
     match &launch.kernel {
         Kernel::Product(product) => sums(product, product.scope.copies(frames, batch), &mut cost),
         Kernel::Channel(_) => {}
-        Kernel::Total(total) => {
+        Kernel::Total(totals) => totals.iter().for_each(|total| {
             let columns = total.parts.iter().map(|part| part.columns).sum();
             let terms = [total.groups, total.rows, columns, total.inner];
             let each = terms.iter().fold(2, |n: u64, e| n.saturating_mul(*e as u64));
             add(&mut cost.operations, each, total.over.copies(frames, batch) as u64);
-        }
+        }),
         Kernel::Loop(kernel) => {
             let parts = kernel.phases.iter().flat_map(|p| &p.parts);
             let dots = parts.flat_map(|part| part.slots.iter().map(move |slot| dot(slot, part.units)));

@@ -116,7 +116,7 @@ impl Run<'_> {
     fn launch(&mut self, launch: &Launch) {
         match &launch.kernel {
             Kernel::Product(product) => self.product(product),
-            Kernel::Total(total) => self.total(total),
+            Kernel::Total(totals) => totals.iter().for_each(|total| self.total(total)),
             Kernel::Channel(channel) => self.channel(channel),
             Kernel::Loop(kernel) => self.recur(kernel),
         }

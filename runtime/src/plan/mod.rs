@@ -253,8 +253,8 @@ impl Family {
 pub enum Kernel {
     /// Products of weights with a common operand.
     Product(Product),
-    /// Products summed over frames or sequences.
-    Total(Total),
+    /// Products summed over frames or sequences: at least one, alike in all but their factors, rows and columns.
+    Total(Vec<Total>),
     /// Independent channels: pointwise work, scans, channel loops, matrix states.
     Channel(Channel),
     /// A loop over frames whose units exchange values within a frame.

@@ -66,7 +66,7 @@ fn kernel(context: &Context, launch: &Launch) -> Emission {
     match &launch.kernel {
         Kernel::Channel(channel) => channel::emit(context, launch, channel),
         Kernel::Product(product) => super::product::emit(context, launch, product),
-        Kernel::Total(total) => super::total::emit(context, launch, total),
+        Kernel::Total(totals) => super::total::emit(context, launch, totals),
         Kernel::Loop(looped) => dense_loop::emit(context, launch, looped),
     }
 }

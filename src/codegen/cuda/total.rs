@@ -42,7 +42,7 @@ struct Tiled {
     each: usize,
     loads: usize,
     side: usize,
-    rows: usize,
+    rows: String,
     columns: String,
     load_left: String,
     load_right: String,
@@ -53,14 +53,29 @@ impl View for Tiled {
     const TEMPLATE: &'static str = "total.cu";
 }
 
-/// Prints a total.
-pub fn emit(context: &Context, launch: &Launch, total: &Total) -> Emission {
+/// A launch's totals, which are alike in what they are summed over, part by part.
+struct Parts<'p> {
+    /// Any of them, for what they have in common.
+    any: &'p Total,
+    all: Vec<(&'p Total, &'p TotalPart)>,
+}
+
+/// Prints totals.
+pub fn emit(context: &Context, launch: &Launch, totals: &[Total]) -> Emission {
+    let all = totals
+        .iter()
+        .flat_map(|total| total.parts.iter().map(move |part| (total, part)));
+    let parts = Parts {
+        any: &totals[0], // the check of plans has found one
+        all: all.collect(),
+    };
+    let total = parts.any;
     let mut names = context.names(launch);
     names.reserve(
         "left right thread line column terms tiles tile total first first_row first_column own_row".split(' '),
     );
     names.reserve("own_column group sequence i j step item term value sum x w element at seq result".split(' '));
-    names.reserve("strip part part_strip columns_of across_of".split(' '));
+    names.reserve("strip part part_strip rows_of columns_of down_of across_of".split(' '));
     let mut parameters = context.parameters(launch);
     parameters.extend(extents(total.over).0);
     let view = Tiled {
@@ -73,27 +88,35 @@ pub fn emit(context: &Context, launch: &Launch, total: &Total) -> Emission {
         across: ACROSS,
         terms: terms(total),
         tiles: match total.scope {
-            Scope::Batch => format!("(long long)B * {}", strips(total)),
-            _ => strips(total).to_string(),
+            Scope::Batch => format!("(long long)B * {}", strips(&parts)),
+            _ => strips(&parts).to_string(),
         },
-        place: indented(&place_lines(total), 2),
+        place: indented(&place_lines(&parts), 2),
         each: EACH,
         loads: SIDE * DEPTH / THREADS,
         side: SIDE,
-        rows: total.rows,
-        columns: columns(total),
-        load_left: indented(&load(context, total, &total.left, "first_row", total.rows, &names), 5),
+        rows: extent(&parts, "rows_of", |(total, _)| total.rows),
+        columns: extent(&parts, "columns_of", |(_, part)| part.columns),
+        load_left: indented(
+            &by_part(&parts, |(total, _)| {
+                load(context, total, &total.left, "first_row", total.rows, &names)
+            }),
+            5,
+        ),
         load_right: indented(
-            &by_part(total, |part| {
+            &by_part(&parts, |(total, part)| {
                 load(context, total, &part.right, "first_column", part.columns, &names)
             }),
             5,
         ),
-        finish: indented(&by_part(total, |part| finish(context, total, part, &names)), 5),
+        finish: indented(
+            &by_part(&parts, |(total, part)| finish(context, total, part, &names)),
+            5,
+        ),
     };
     Emission {
         text: render(&view),
-        launch: manifest(context, launch, total),
+        launch: manifest(context, launch, &parts),
         workspaces: Vec::new(),
     }
 }
@@ -121,35 +144,45 @@ fn terms(total: &Total) -> String {
 }
 
 /// Tiles of all parts, for one sequence where each has sums of its own.
-fn strips(total: &Total) -> usize {
-    total.parts.iter().map(|part| part_strips(total, part)).sum()
+fn strips(parts: &Parts<'_>) -> usize {
+    parts.all.iter().map(|part| part_strips(*part)).sum()
 }
 
-fn part_strips(total: &Total, part: &TotalPart) -> usize {
+fn part_strips((total, part): (&Total, &TotalPart)) -> usize {
     total.groups * total.rows.div_ceil(SIDE) * part.columns.div_ceil(SIDE)
 }
 
-/// The number of columns of the part that the block is in.
-fn columns(total: &Total) -> String {
-    match &total.parts[..] {
-        [only] => only.columns.to_string(),
-        _ => "columns_of".to_string(),
+/// An extent of the part that the block is in: a number if all have the same, else a variable.
+fn extent(parts: &Parts<'_>, variable: &str, of: fn((&Total, &TotalPart)) -> usize) -> String {
+    let first = of(parts.all[0]);
+    match parts.all.iter().all(|part| of(*part) == first) {
+        true => first.to_string(),
+        false => variable.to_string(),
     }
 }
 
-/// Lines for the part that the block is in.
-fn by_part(total: &Total, lines: impl Fn(&TotalPart) -> Vec<String>) -> Vec<String> {
-    if let [only] = &total.parts[..] {
-        return lines(only);
+/// Lines for the part that the block is in. Parts that follow one another and have the same lines share them.
+fn by_part(parts: &Parts<'_>, lines: impl Fn((&Total, &TotalPart)) -> Vec<String>) -> Vec<String> {
+    let mut ways: Vec<(usize, Vec<String>)> = Vec::new(); // up to which part
+    for (i, part) in parts.all.iter().enumerate() {
+        let own = lines(*part);
+        match ways.last_mut() {
+            Some((end, same)) if *same == own => *end = i + 1,
+            _ => ways.push((i + 1, own)),
+        }
+    }
+    let last = ways.len() - 1;
+    if last == 0 {
+        return ways.swap_remove(0).1;
     }
     let mut all = Vec::new();
-    for (i, part) in total.parts.iter().enumerate() {
+    for (i, (end, own)) in ways.into_iter().enumerate() {
         all.push(match i {
-            0 => "if (part == 0) {".to_string(),
-            i if i + 1 == total.parts.len() => "} else {".to_string(),
-            i => format!("}} else if (part == {i}) {{"),
+            0 => format!("if (part < {end}) {{"),
+            i if i == last => "} else {".to_string(),
+            _ => format!("}} else if (part < {end}) {{"),
         });
-        all.extend(lines(part).into_iter().map(|line| format!("    {line}")));
+        all.extend(own.into_iter().map(|line| format!("    {line}")));
     }
     all.push("}".to_string());
     all
@@ -167,46 +200,57 @@ fn of_part(values: &[usize]) -> String {
 }
 
 /// Which part of the result a tile is.
-fn place_lines(total: &Total) -> Vec<String> {
-    match &total.parts[..] {
-        [only] => place_in_only(total, only),
-        _ => place_in_part(total),
+fn place_lines(parts: &Parts<'_>) -> Vec<String> {
+    match &parts.all[..] {
+        [(total, only)] => place_in_only(total, only),
+        _ => place_in_part(parts),
     }
 }
 
 /// As [`place_lines`], where the tiles of several parts follow one another.
-fn place_in_part(total: &Total) -> Vec<String> {
+fn place_in_part(parts: &Parts<'_>) -> Vec<String> {
     let mut ends: Vec<usize> = Vec::new();
-    for part in &total.parts {
-        ends.push(ends.last().unwrap_or(&0) + part_strips(total, part));
+    for part in &parts.all {
+        ends.push(ends.last().unwrap_or(&0) + part_strips(*part));
     }
     let before: Vec<usize> = std::iter::once(0)
         .chain(ends.iter().copied())
         .take(ends.len())
         .collect();
     let last = ends.len() - 1;
-    let parts = ends[..last]
+    let choices = ends[..last]
         .iter()
         .enumerate()
         .map(|(i, end)| format!("strip < {end} ? {i} : "));
-    let across: Vec<usize> = total.parts.iter().map(|part| part.columns.div_ceil(SIDE)).collect();
-    let columns: Vec<usize> = total.parts.iter().map(|part| part.columns).collect();
-    let down = total.rows.div_ceil(SIDE);
+    let each = |of: &dyn Fn(&Total, &TotalPart) -> usize| {
+        let values: Vec<usize> = parts.all.iter().map(|(total, part)| of(total, part)).collect();
+        of_part(&values)
+    };
     let mut lines = vec![
         format!("const int strip = (int)(tile % {});", ends[last]),
-        format!("const int part = {}{last};", parts.collect::<String>()),
+        format!("const int part = {}{last};", choices.collect::<String>()),
         format!("const int part_strip = strip - ({});", of_part(&before)),
-        format!("const int columns_of = {};", of_part(&columns)),
-        format!("const int across_of = {};", of_part(&across)),
+        format!("const int rows_of = {};", each(&|total, _| total.rows)),
+        format!("const int columns_of = {};", each(&|_, part| part.columns)),
+        format!("const int down_of = {};", each(&|total, _| total.rows.div_ceil(SIDE))),
+        format!(
+            "const int across_of = {};",
+            each(&|_, part| part.columns.div_ceil(SIDE))
+        ),
         format!("const int first_column = part_strip % across_of * {SIDE};"),
-        format!("const int first_row = part_strip / across_of % {down} * {SIDE};"),
+        format!("const int first_row = part_strip / across_of % down_of * {SIDE};"),
+        "const int group = part_strip / across_of / down_of;".to_string(),
+        format!("const long long sequence = tile / {};", ends[last]),
     ];
-    if total.groups > 1 {
-        lines.push(format!("const int group = part_strip / across_of / {down};"));
-    }
-    if total.scope == Scope::Batch {
-        lines.push(format!("const long long sequence = tile / {};", ends[last]));
-    }
+    let several =
+        |extent: fn((&Total, &TotalPart)) -> usize| parts.all.iter().any(|part| extent(*part) != extent(parts.all[0]));
+    let unread = [
+        ("const int rows_of", several(|(total, _)| total.rows)),
+        ("const int columns_of", several(|(_, part)| part.columns)),
+        ("const int group", parts.any.groups > 1),
+        ("const long long sequence", parts.any.scope == Scope::Batch),
+    ];
+    lines.retain(|line| unread.iter().all(|(start, read)| *read || !line.starts_with(start)));
     lines
 }
 
@@ -226,7 +270,7 @@ fn place_in_only(total: &Total, only: &TotalPart) -> Vec<String> {
         lines.push(format!("const int group = (int)(tile / {tiles} % {});", total.groups));
     }
     if total.scope == Scope::Batch {
-        lines.push(format!("const long long sequence = tile / {};", strips(total)));
+        lines.push(format!("const long long sequence = tile / {};", part_strips((total, only))));
     }
     lines
 }
@@ -320,7 +364,8 @@ fn finish(context: &Context, total: &Total, part: &TotalPart, names: &Names) -> 
     lines
 }
 
-fn manifest(context: &Context, launch: &Launch, total: &Total) -> KernelLaunch {
+fn manifest(context: &Context, launch: &Launch, parts: &Parts<'_>) -> KernelLaunch {
+    let total = parts.any;
     let mut arguments = context.arguments(launch);
     arguments.extend(extents(total.over).1);
     KernelLaunch {
@@ -336,7 +381,7 @@ fn manifest(context: &Context, launch: &Launch, total: &Total) -> KernelLaunch {
             scope: total.scope,
             each: 1,
             per_block: 1,
-            times: strips(total) as u64,
+            times: strips(parts) as u64,
             limit: LIMIT,
         },
     }

@@ -113,7 +113,7 @@ fn is_identifier(name: &str) -> bool {
 fn kernel(plan: &Plan, list: List, launch: &Launch, report: &mut Report) {
     match &launch.kernel {
         Kernel::Product(product) => check_product(product, report),
-        Kernel::Total(total) => check_total(total, report),
+        Kernel::Total(totals) => check_totals(totals, report),
         Kernel::Channel(channel) => check_channel(plan, channel, report),
         Kernel::Loop(kernel) => check_loop(plan, kernel, report),
     }
@@ -162,6 +162,17 @@ fn check_product(product: &Product, report: &mut Report) {
             )
         });
     }
+}
+
+fn check_totals(totals: &[Total], report: &mut Report) {
+    report.require(!totals.is_empty(), || "a launch without totals".to_owned());
+    let alike = |total: &Total| (total.over, total.scope, total.groups, total.inner);
+    for pair in totals.windows(2) {
+        report.require(alike(&pair[0]) == alike(&pair[1]), || {
+            format!("totals of {:?} and {:?}", alike(&pair[0]), alike(&pair[1]))
+        });
+    }
+    totals.iter().for_each(|total| check_total(total, report));
 }
 
 fn check_total(total: &Total, report: &mut Report) {

@@ -9,7 +9,7 @@ const GROUPS: usize = 2;
 const INNER: usize = 3;
 
 /// Sums of each kind: of all frames, with groups, terms within a frame and a factor of the frame before, beside one that
-/// has the same left factor and other columns; of the frames of each sequence; of all sequences, without a second factor. The last one is of the sums of the second.
+/// has the same left factor and other columns, and one of other rows; of the frames of each sequence; of all sequences, without a second factor. The last one is of the sums of the second.
 pub(crate) fn totals(rows: usize, columns: usize) -> Plan {
     let mut plan = PlanMaker::new("totals");
     let (lefts, rights) = (GROUPS * rows * INNER, GROUPS * columns * INNER);
@@ -22,6 +22,7 @@ pub(crate) fn totals(rows: usize, columns: usize) -> Plan {
     });
     let all = plan.buffer("all", Role::Output, Scope::Const, &[GROUPS, rows, columns]);
     let beside = plan.buffer("beside", Role::Output, Scope::Const, &[GROUPS, rows]);
+    let more = plan.buffer("more", Role::Output, Scope::Const, &[GROUPS, columns]);
     let each = plan.buffer("each", Role::Output, Scope::Batch, &[rows]);
     let sum = plan.buffer("sum", Role::Output, Scope::Const, &[rows]);
     let late = plain_operand(z, back(1, before), rights);
@@ -45,7 +46,17 @@ pub(crate) fn totals(rows: usize, columns: usize) -> Plan {
             },
         ],
     };
-    plan.run("all", Kernel::Total(grouped));
+    let other = Total {
+        rows: 1,
+        left: squashed(x, NOW, GROUPS * INNER),
+        parts: vec![TotalPart {
+            columns,
+            right: plain_operand(z, NOW, rights),
+            body: stored(more, StoreFrame::Const),
+        }],
+        ..grouped.clone()
+    };
+    plan.run("all", Kernel::Total(vec![grouped, other]));
     let left = plain_operand(x, NOW, rows);
     plan.run(
         "each",
@@ -62,7 +73,7 @@ pub(crate) fn totals(rows: usize, columns: usize) -> Plan {
 fn plain(over: Scope, scope: Scope, left: ProductOperand, rows: usize, (out, frame): (BufferId, StoreFrame)) -> Kernel {
     let mut one = BodyMaker::new();
     let result = one.number(1.0);
-    Kernel::Total(Total {
+    Kernel::Total(vec![Total {
         over,
         scope,
         groups: 1,
@@ -78,7 +89,7 @@ fn plain(over: Scope, scope: Scope, left: ProductOperand, rows: usize, (out, fra
             },
             body: stored(out, frame),
         }],
-    })
+    }])
 }
 
 /// `tanh` of a buffer.
