@@ -49,6 +49,18 @@ impl Cell {
         self.on(Sim::new(model, options)?, tuning, alter)
     }
 
+    /// The engine of the cell on a device that the caller has opened, its kernels fitted to it.
+    ///
+    /// # Errors
+    /// There is no NVRTC; the device cannot hold the kernels.
+    pub fn on_gpu<G: Gpu>(&self, gpu: G) -> Result<GpuEngine<G>, Error> {
+        let tuning = Tuning {
+            sms: Some(gpu.limits().processors as usize),
+            ..Tuning::default()
+        };
+        self.on(gpu, tuning, &str::to_owned)
+    }
+
     fn on<G: Gpu>(&self, gpu: G, tuning: Tuning, alter: &dyn Fn(&str) -> String) -> Result<GpuEngine<G>, Error> {
         let limits = gpu.limits().clone();
         let target = Target {

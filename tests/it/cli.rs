@@ -279,3 +279,42 @@ fn verify_tells_a_ported_cell_from_a_wrong_one() {
         &["error"],
     );
 }
+
+#[test]
+fn bench_models_what_it_cannot_measure() {
+    let cell = cell("lstm");
+    let bench = |device: &'static str| {
+        let dims = ["bench", &cell, "--dims", "I=5,H=40", "-T", "3", "-B", "2"]
+            .map(str::to_owned)
+            .to_vec();
+        let rest = ["--device", device, "--model", "h100,a100", "--json"].map(str::to_owned);
+        [dims, rest.to_vec()].concat()
+    };
+    let words = bench("cpu");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    expect(&words, 2, &["--device sim"]);
+    if rnnc_runtime::nvrtc::find().is_empty() {
+        eprintln!("SKIPPED: no NVRTC; run `cargo xtask setup`");
+        return;
+    }
+    let words = bench("sim");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let output = rnnc(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let cards: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(cards.as_array().unwrap().len(), 2);
+    for card in cards.as_array().unwrap() {
+        let range = |of: &serde_json::Value| [0, 1].map(|end| of["microseconds"][end].as_f64().unwrap());
+        let [low, high] = range(&card["total"]);
+        assert!(0.0 < low && low <= high, "{card}");
+        let [low, high] = range(&card["frame"]);
+        assert!(0.0 < low && low <= high, "{card}");
+        let counts = &card["kernels"]["lstm_loop"]["counts"];
+        assert!(counts["instructions"]["fma"].as_u64().unwrap() > 0, "{counts}");
+        assert!(
+            counts["global_least_sectors"].as_u64() <= counts["global_sectors"].as_u64(),
+            "{counts}"
+        );
+        assert!(card["barriers_a_frame"].as_f64().unwrap() >= 1.0, "{card}");
+    }
+}

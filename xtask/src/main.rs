@@ -1,5 +1,6 @@
-//! `cargo xtask setup | test | demo | mutants | ci`: from a fresh clone to a result with nothing but Rust and Python's pip.
+//! `cargo xtask setup | test | demo | mutants | gpu-check | ci`: from a fresh clone to a result with nothing but Rust and Python's pip.
 
+mod gpu_check;
 mod setup;
 mod shell;
 mod snapshots;
@@ -14,7 +15,9 @@ cargo xtask COMMAND
   demo    set up, compile a real speaker encoder to CUDA, run it on real speech, compare with recorded outputs
   test    set up, then run every test, documentation included
   mutants put deliberate faults into emitted kernels, and see that the simulated GPU catches each
-  ci      what a change must pass: format, lints, documentation, tests, no snapshot without a test
+  gpu-check  pack a bundle that a machine with a GPU runs without Rust: all kernels, microbenchmarks, times
+             (--dry-run: pack it, unpack it and run it here, on a simulated GPU)
+  ci      what a change must pass: format, lints, documentation, tests, no snapshot without a test, a dry run of gpu-check
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +30,8 @@ fn main() -> ExitCode {
         ["test"] => test(&place),
         ["ci"] => ci(&place),
         ["mutants"] => mutants(&place),
+        ["gpu-check"] => gpu_check::pack(&place),
+        ["gpu-check", "--dry-run"] => gpu_check::dry_run(&place),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");
             Ok(())
@@ -93,5 +98,6 @@ fn ci(place: &Place) -> Result<(), String> {
         ("INSTA_SNAPSHOT_REFERENCES_FILE", references.as_str()),
     ];
     run_tests(place, &environment)?;
-    snapshots::check(place, &references)
+    snapshots::check(place, &references)?;
+    gpu_check::dry_run(place)
 }

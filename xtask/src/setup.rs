@@ -53,6 +53,12 @@ pub(crate) fn run(place: &Place) -> Result<(), String> {
     Ok(())
 }
 
+/// The newest NVRTC that is installed.
+pub(crate) fn installed(place: &Place) -> Option<PathBuf> {
+    let folder = place.target.join("nvrtc");
+    WHEELS.iter().find_map(|wheel| library(&folder.join(wheel.version)))
+}
+
 fn is_done(goal: &Path, wheel: &Wheel) -> bool {
     fs::read_to_string(goal.join(STAMP)).is_ok_and(|text| text == wheel.text)
 }

@@ -270,7 +270,10 @@ fn place_in_only(total: &Total, only: &TotalPart) -> Vec<String> {
         lines.push(format!("const int group = (int)(tile / {tiles} % {});", total.groups));
     }
     if total.scope == Scope::Batch {
-        lines.push(format!("const long long sequence = tile / {};", part_strips((total, only))));
+        lines.push(format!(
+            "const long long sequence = tile / {};",
+            part_strips((total, only))
+        ));
     }
     lines
 }
