@@ -114,9 +114,23 @@ pub fn on_threads(
     batch: usize,
     given: &Tensors,
 ) -> Result<Tensors, RunError> {
+    on_engine(
+        &mut CpuEngine::new(plan.clone(), threads)?,
+        plan,
+        (frames, batch),
+        given,
+    )
+}
+
+/// Runs a plan on the engine that was made for it.
+pub fn on_engine(
+    engine: &mut dyn Engine,
+    plan: &Plan,
+    (frames, batch): (usize, usize),
+    given: &Tensors,
+) -> Result<Tensors, RunError> {
     let is_param = |id: &BufferId| plan.buffer(*id).role == Role::Param;
     let (params, inputs) = data(plan, given).into_iter().partition(|(id, _)| is_param(id));
-    let mut engine = CpuEngine::new(plan.clone(), threads)?;
     engine.set_params(&params)?;
     Ok(named(plan, frames, batch, engine.run(frames, batch, &inputs)?))
 }

@@ -128,17 +128,19 @@ impl CpuEngine {
         }
     }
 
-    /// Fills the initial windows that the caller did not give.
+    /// What is there before the frames: initial windows, filled or computed where the caller did not give them, and more. A
+    /// launch may compute several windows, so those given are set after all launches.
     fn defaults(&mut self, frames: usize, batch: usize, given: &BTreeMap<BufferId, Data>) {
-        let mut skip = Vec::new();
+        let needed = self.plan.needed_initial(|id| given.contains_key(&id));
+        let skip: Vec<usize> = (0..self.plan.initial.len()).filter(|at| !needed.contains(at)).collect();
+        self.run_list(List::Initial, frames, batch, &skip);
         for (id, buffer) in self.plan.ids() {
-            match buffer.role {
-                Role::Initial(Initial::Fill(value)) if !given.contains_key(&id) => self.memory.fill(buffer, id, value),
-                Role::Initial(Initial::Launch(i)) if given.contains_key(&id) => skip.push(i),
+            match (&buffer.role, given.get(&id)) {
+                (Role::Initial(_), Some(data)) => self.memory.set(buffer, id, data),
+                (Role::Initial(Initial::Fill(value)), None) => self.memory.fill(buffer, id, *value),
                 _ => {}
             }
         }
-        self.run_list(List::Initial, frames, batch, &skip);
     }
 
     /// Frames of final windows that lie before the first frame of the run come from the initial windows.
@@ -213,7 +215,9 @@ impl Engine for CpuEngine {
         }
         self.memory.resize(&self.plan, frames, batch);
         for (id, data) in given {
-            self.memory.set(self.plan.buffer(*id), *id, data);
+            if self.plan.buffer(*id).role == Role::Input {
+                self.memory.set(self.plan.buffer(*id), *id, data);
+            }
         }
         self.defaults(frames, batch, given);
         self.early_finals(frames, batch);

@@ -10,7 +10,7 @@ use crate::given;
 use crate::manifest::Manifest;
 use crate::nvrtc::Compiled;
 use crate::plan::{Buffer, BufferId, FinalCopy, Initial, Plan, Role, Scope};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A plan, loaded on a GPU.
 pub struct GpuEngine<G: Gpu> {
@@ -87,22 +87,18 @@ impl<G: Gpu> GpuEngine<G> {
         }
     }
 
-    /// Initial windows: computed or filled where the caller gives none. A launch may compute several, so those given are
-    /// uploaded after all launches.
+    /// Initial windows, filled or computed where the caller gives none, and what else is there before the frames. A launch
+    /// may compute several windows, so those given are uploaded after all launches.
     fn windows(&mut self, run: (usize, usize), given: &BTreeMap<BufferId, Data>) -> Result<(), RunError> {
-        let mut computed = BTreeSet::new();
         for (id, buffer) in self.plan.ids() {
             match &buffer.role {
                 Role::Initial(Initial::Fill(value)) if !given.contains_key(&id) => {
                     self.buffers.fill(&mut self.gpu, &self.plan, id, *value, run.1)?;
                 }
-                Role::Initial(Initial::Launch(at)) if !given.contains_key(&id) => {
-                    computed.insert(*at);
-                }
                 _ => {}
             }
         }
-        for at in computed {
+        for at in self.plan.needed_initial(|id| given.contains_key(&id)) {
             launch::run(
                 &mut self.gpu,
                 &self.initial[at],

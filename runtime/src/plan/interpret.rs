@@ -71,18 +71,15 @@ fn nothing(_: usize, _: usize, _: usize) -> f64 {
 impl Run<'_> {
     /// Windows that the caller did not give, then the final windows of runs that are shorter than they.
     fn windows(&mut self, given: &Values) {
-        let mut left_out = Vec::new();
-        for (id, buffer) in self.plan.ids() {
-            match buffer.role {
-                Role::Initial(Initial::Launch(i)) if given.contains_key(&id) => left_out.push(i),
-                Role::Initial(Initial::Fill(x)) if !given.contains_key(&id) => self.memory[id.0 as usize].fill(x),
-                _ => {}
-            }
-        }
         let plan = self.plan;
-        for (i, launch) in plan.initial.iter().enumerate() {
-            if !left_out.contains(&i) {
-                self.launch(launch);
+        for at in plan.needed_initial(|id| given.contains_key(&id)) {
+            self.launch(&plan.initial[at]);
+        }
+        for (id, buffer) in plan.ids() {
+            match (buffer.role.clone(), given.get(&id)) {
+                (Role::Initial(_), Some(values)) => self.memory[id.0 as usize].clone_from(values),
+                (Role::Initial(Initial::Fill(x)), None) => self.memory[id.0 as usize].fill(x),
+                _ => {}
             }
         }
         for (id, buffer) in plan.ids().filter(|(_, b)| b.role == Role::Final) {

@@ -48,8 +48,8 @@ pub struct Plan {
     pub buffers: Vec<Buffer>,
     /// Work that depends on parameters alone: once per parameter change.
     pub prologue: Vec<Launch>,
-    /// Computes the initial windows whose default is not a literal, and what these need: in order, before
-    /// [`Plan::launches`], leaving out a launch that is the [`Initial::Launch`] of a window that the caller gave.
+    /// Work of once a sequence: initial windows whose default is not a literal, and what follows from static inputs. In
+    /// order, before [`Plan::launches`]; those that [`Plan::needed_initial`] leaves out need not run.
     pub initial: Vec<Launch>,
     /// The work of a run.
     pub launches: Vec<Launch>,
@@ -77,6 +77,15 @@ impl Plan {
     /// A buffer.
     pub fn buffer(&self, id: BufferId) -> &Buffer {
         &self.buffers[id.0 as usize]
+    }
+
+    /// The launches of [`Plan::initial`] that a run needs: all but those that write nothing but windows that the caller
+    /// gave. One that computes several windows may write over a given one, which must be set after it.
+    pub fn needed_initial(&self, is_given: impl Fn(BufferId) -> bool) -> Vec<usize> {
+        let is_window = |id: &BufferId| matches!(self.buffer(*id).role, Role::Initial(_));
+        let launches = self.initial.iter().enumerate();
+        let needed = launches.filter(|(_, l)| !l.writes().iter().all(|id| is_window(id) && is_given(*id)));
+        needed.map(|(at, _)| at).collect()
     }
 
     /// Buffers with their ids.

@@ -59,7 +59,7 @@ impl Subject {
     }
 
     /// Numbers for arguments (windows too) and cotangents.
-    fn drawn(&self, graph: &Graph, seed: u64) -> Result<(Tensors, Tensors), String> {
+    pub(super) fn drawn(&self, graph: &Graph, seed: u64) -> Result<(Tensors, Tensors), String> {
         let given = self.sizes.arguments(graph, seed, true);
         let results = self.sizes.reference(graph, &given).map_err(|e| e.to_string())?;
         let mut random = ChaCha8Rng::seed_from_u64(seed);

@@ -11,6 +11,7 @@ use rnnc::diagnostics::render::render;
 use rnnc::driver::{self, Choice, Planned};
 use rnnc::ir::{Graph, verify::verify};
 use rnnc::transform;
+use rnnc_runtime::engine::{Engine, RunError};
 use rnnc_runtime::plan::{self, Elem, Plan};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -139,9 +140,14 @@ pub(super) struct Case {
 const STEEP: f64 = 1e3;
 
 impl Case {
-    fn new(subject: &Subject, graph: &Graph) -> Result<Case, String> {
-        let windows = !subject.seed.is_multiple_of(3);
-        let given = subject.sizes.arguments(graph, subject.seed, windows);
+    pub(super) fn new(subject: &Subject, graph: &Graph) -> Result<Case, String> {
+        // No window, every other one, or all are given.
+        let mut given = subject.sizes.arguments(graph, subject.seed, true);
+        let mut number = 0;
+        given.retain(|key, _| {
+            number += u64::from(key.starts_with("s0."));
+            !key.starts_with("s0.") || number * (subject.seed % 3) % 2 == 0 && !subject.seed.is_multiple_of(3)
+        });
         Case::of(&subject.sizes, graph, given)
     }
 
@@ -214,8 +220,13 @@ impl Case {
         self.judge_single(&got).map_err(|e| format!("on the CPU: {e}"))
     }
 
+    /// Runs its plan on the engine that was made for it.
+    pub(super) fn run_on(&self, engine: &mut dyn Engine, plan: &Plan) -> Result<Tensors, RunError> {
+        runs::on_engine(engine, plan, (self.sizes.frames, self.sizes.batch), &self.given)
+    }
+
     /// Whether a result in f32 is what it should be.
-    fn judge_single(&self, got: &Tensors) -> Result<(), String> {
+    pub(super) fn judge_single(&self, got: &Tensors) -> Result<(), String> {
         compare(got, &self.expected, (STEPS * self.moves).max(self.tolerance))
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `RNNC_RANDOM_CELLS=20000` judges so many cells, `RNNC_RANDOM_CELLS=500..600` the cells of these seeds;
 //! `RNNC_RANDOM_GRADIENTS` says the same for the cells whose gradients are judged, `RNNC_RANDOM_TEXTS` for those whose CUDA
-//! text is run.
+//! text is run, `RNNC_RANDOM_SIMULATED` for those whose kernels run on a simulated GPU.
 
 mod cell;
 mod coverage;
@@ -13,11 +13,13 @@ mod grow;
 mod judge;
 mod known;
 mod shrink;
+mod simulate;
 
 use crate::cuda_shim;
 use cell::Cell;
 use coverage::Coverage;
 use judge::Subject;
+use rnnc_runtime::nvrtc;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -28,6 +30,9 @@ const CELLS: u64 = 1000;
 
 /// Cells in the suite whose gradients are judged.
 const DERIVED: u64 = 500;
+
+/// Cells in the suite whose kernels run on a simulated GPU, forward and backward.
+const SIMULATED: u64 = 40;
 
 /// Cells in the suite whose CUDA text is run.
 const TEXTS: u64 = 8;
@@ -118,4 +123,14 @@ fn random_cells_run_from_their_cuda_text() {
         let seeds = seeds("RNNC_RANDOM_TEXTS", TEXTS);
         judge_all(seeds, |cell, _| Subject::from(cell).judge_text());
     }
+}
+
+#[test]
+fn random_cells_run_on_a_simulated_gpu() {
+    if nvrtc::find().is_empty() {
+        eprintln!("SKIPPED: no NVRTC; run `cargo xtask setup`");
+        return;
+    }
+    let seeds = seeds("RNNC_RANDOM_SIMULATED", SIMULATED);
+    judge_all(seeds, |cell, _| Subject::from(cell).judge_simulated());
 }
