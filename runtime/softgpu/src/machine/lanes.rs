@@ -6,6 +6,7 @@ use super::warp::{Group, Wait, Warp};
 use crate::fault::{Fault, Kind};
 use crate::memory::access::Lanes;
 use crate::memory::place::each;
+use crate::memory::wide;
 use crate::ops::{Args, Regs};
 use crate::program::{Action, Inst, Reduce, Shuffle, Vote};
 
@@ -22,7 +23,7 @@ impl Machine<'_> {
         self.need_written(warp, pc, mask, regs.valid::<u32>(register), "the mask of lanes")?;
         let masks = *regs.get::<u32>(register);
         let together = masks[mask.trailing_zeros() as usize];
-        if each(mask).all(|lane| masks[lane] == together) {
+        if wide::equal(&masks, together) & mask == mask {
             return self.segment(warp, at, inst, mask, together);
         }
         self.segments(warp, at, inst, mask, &masks)
@@ -156,16 +157,19 @@ impl Machine<'_> {
             regs.get::<u32>(args.b),
             regs.get::<u32>(args.c),
         );
-        let (mut out, mut inside, mut valid) = ([0; 32], 0, 0);
-        let written = regs.valid::<u32>(args.a);
-        for lane in each(mask) {
-            let (from, ok) = source_lane(lane as u32, by[lane], segments[lane], mode);
-            if mask >> from & 1 == 0 {
-                return Err(self.outside(warp, pc, lane as u32, from));
-            }
-            out[lane] = values[from as usize];
-            inside |= u32::from(ok) << lane;
-            valid |= (written >> from & 1) << lane;
+        let (from, inside) = source_lanes(by, segments, mode);
+        let strangers = mask & !wide::bits_at(mask, &from);
+        if strangers != 0 {
+            let lane = strangers.trailing_zeros();
+            return Err(self.outside(warp, pc, lane, from[lane as usize]));
+        }
+        let valid = match regs.valid::<u32>(args.a) {
+            u32::MAX => u32::MAX,
+            some => wide::bits_at(some, &from),
+        };
+        let mut out = [0; 32];
+        for (out, from) in out.iter_mut().zip(&from) {
+            *out = values[*from as usize & 31];
         }
         let regs = &mut warp.frames[frame].regs;
         regs.put(args.d, &out, mask, valid);
@@ -247,21 +251,39 @@ impl Machine<'_> {
     }
 }
 
-/// The lane that a shuffle reads from, and whether it is inside its segment; outside, a lane reads from itself.
-fn source_lane(lane: u32, by: u32, control: u32, mode: Shuffle) -> (u32, bool) {
-    let (by, clamp, segments) = (by & 31, control & 31, control >> 8 & 31);
-    let highest = (lane & segments) | (clamp & !segments);
-    let lowest = lane & segments;
-    let (from, inside) = match mode {
-        Shuffle::Up => (lane.wrapping_sub(by), lane as i32 - by as i32 >= highest as i32),
-        Shuffle::Down => (lane + by, lane + by <= highest),
-        Shuffle::Butterfly => (lane ^ by, (lane ^ by) <= highest),
-        Shuffle::Index => {
-            let from = lowest | (by & !segments);
+/// The lanes that the lanes of a shuffle read from, and which of these are inside their segments; outside, a lane reads from
+/// itself.
+fn source_lanes(by: &Lanes<u32>, control: &Lanes<u32>, mode: Shuffle) -> (Lanes<u32>, u32) {
+    // A loop each, so that what the mode decides is decided before it.
+    match mode {
+        Shuffle::Up => each_source(by, control, |lane, by, highest, _| {
+            (lane.wrapping_sub(by), lane as i32 - by as i32 >= highest as i32)
+        }),
+        Shuffle::Down => each_source(by, control, |lane, by, highest, _| (lane + by, lane + by <= highest)),
+        Shuffle::Butterfly => each_source(by, control, |lane, by, highest, _| (lane ^ by, (lane ^ by) <= highest)),
+        Shuffle::Index => each_source(by, control, |lane, by, highest, segments| {
+            let from = (lane & segments) | (by & !segments);
             (from, from <= highest)
-        }
-    };
-    if inside { (from & 31, true) } else { (lane, false) }
+        }),
+    }
+}
+
+/// From `source`, which says of a lane, its operand, the end of its segment and the mask of segments where it reads from.
+#[inline(always)]
+fn each_source(
+    by: &Lanes<u32>,
+    control: &Lanes<u32>,
+    source: impl Fn(u32, u32, u32, u32) -> (u32, bool),
+) -> (Lanes<u32>, u32) {
+    let (mut from, mut inside) = ([0; 32], 0);
+    for lane in 0..32 {
+        let (by, clamp, segments) = (by[lane] & 31, control[lane] & 31, control[lane] >> 8 & 31);
+        let highest = (lane as u32 & segments) | (clamp & !segments);
+        let (there, good) = source(lane as u32, by, highest, segments);
+        from[lane] = if good { there & 31 } else { lane as u32 };
+        inside |= u32::from(good) << lane;
+    }
+    (from, inside)
 }
 
 fn reduced(reduce: Reduce, a: u32, b: u32) -> u32 {

@@ -4,6 +4,7 @@ use super::Machine;
 use super::transfer::Here;
 use super::warp::{Group, Wait, Warp};
 use crate::fault::{Fault, Kind};
+use crate::ops::Regs;
 use crate::program::{Action, Inst};
 
 /// What happens after an instruction that is not pure.
@@ -91,6 +92,13 @@ impl Machine<'_> {
         } = warp.groups[at];
         let alone = warp.groups.len() == 1;
         while *left > 0 && pc != limit {
+            let ahead = program.straight[pc as usize].min(*left).min(limit.wrapping_sub(pc));
+            if ahead > 0 {
+                self.compute(&mut warp.frames[frame].regs, lanes, pc, ahead);
+                pc += ahead;
+                *left -= ahead;
+                continue;
+            }
             let inst = &program.code[pc as usize];
             *left -= 1;
             self.report.hits[pc as usize] += 1;
@@ -148,6 +156,19 @@ impl Machine<'_> {
         }
         warp.groups[at].pc = pc;
         Ok(false)
+    }
+
+    /// Instructions, one after another, that only compute.
+    fn compute(&mut self, regs: &mut Regs, lanes: u32, pc: u32, count: u32) {
+        let range = pc as usize..(pc + count) as usize;
+        let hits = self.report.hits[range.clone()].iter_mut();
+        for (inst, hits) in self.program.code[range].iter().zip(hits) {
+            *hits += 1;
+            if let Action::Compute(run) = inst.action {
+                // SAFETY: `pick` chose a version that this machine can run.
+                unsafe { run(regs, &inst.args, lanes) };
+            }
+        }
     }
 
     /// An instruction that is neither pure nor a plain access, for some lanes.

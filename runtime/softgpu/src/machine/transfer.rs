@@ -59,20 +59,28 @@ impl Machine<'_> {
         let addresses = self.addresses(warp, frame, pc, mask, &transfer.address)?;
         let access = access(warp, mask, transfer, &addresses, pc);
         self.looks += u32::from(!matches!(transfer.order, Order::Weak | Order::NonCoherent));
-        if let [target] = transfer.targets.as_slice() {
-            let (mut row, mut valid) = ([[0u64; 32]], [0]);
-            let done = self.memory.load(&access, &mut row, &mut valid);
-            done.map_err(|wrong| self.explain(wrong, warp, pc))?;
-            fill(&mut warp.frames[frame].regs, transfer, target, &row[0], valid[0], mask);
-            return Ok(());
+        // Room for all that can be loaded would take longer to clear than most loads do.
+        match transfer.targets.len() {
+            1 => self.load_rows::<1>(warp, here, transfer, &access),
+            2..=4 => self.load_rows::<4>(warp, here, transfer, &access),
+            _ => self.load_rows::<ROWS>(warp, here, transfer, &access),
         }
-        let (mut rows, mut valid) = ([[0u64; 32]; ROWS], [0; ROWS]);
+    }
+
+    fn load_rows<const MOST: usize>(
+        &mut self,
+        warp: &mut Warp,
+        here: Here,
+        transfer: &Transfer,
+        access: &Access<'_>,
+    ) -> Result<(), Box<Fault>> {
+        let (mut rows, mut valid) = ([[0u64; 32]; MOST], [0; MOST]);
         let count = transfer.targets.len();
-        let done = self.memory.load(&access, &mut rows[..count], &mut valid[..count]);
-        done.map_err(|wrong| self.explain(wrong, warp, pc))?;
-        let regs = &mut warp.frames[frame].regs;
+        let done = self.memory.load(access, &mut rows[..count], &mut valid[..count]);
+        done.map_err(|wrong| self.explain(wrong, warp, here.pc))?;
+        let regs = &mut warp.frames[here.frame].regs;
         for ((target, row), valid) in transfer.targets.iter().zip(&rows).zip(valid) {
-            fill(regs, transfer, target, row, valid, mask);
+            fill(regs, transfer, target, row, valid, here.mask);
         }
         Ok(())
     }
@@ -233,7 +241,7 @@ pub fn fill(regs: &mut Regs, transfer: &Transfer, target: &Target, row: &Lanes<u
     match target.file {
         File::Double if sign == 0 => regs.put(target.register, row, mask, valid),
         File::Double => regs.put(target.register, &row.map(extended), mask, valid),
-        _ if sign <= 32 => regs.put(target.register, &row.map(|value| value as u32), mask, valid),
+        _ if sign <= 32 => regs.put_low_words(target.register, row, mask, valid),
         _ => {
             let keep = u32::MAX >> (32 - target.bits.clamp(1, 32));
             regs.put(

@@ -2,6 +2,7 @@
 //! the parameters. It knows its bytes and which of them somebody wrote.
 
 use super::order::shadow::Shadow;
+use super::place::each;
 use super::wide;
 
 /// Which bytes were written: a bit a byte.
@@ -42,16 +43,19 @@ impl Valid {
     }
 
     /// Whether all of `bytes` from `at` were written.
-    fn all(&self, mut at: usize, mut bytes: usize) -> bool {
-        while bytes > 0 {
-            let (mask, count) = Self::piece(at, bytes);
-            if self.bits[at / 64] & mask != mask {
-                return false;
-            }
-            at += count;
-            bytes -= count;
+    #[inline]
+    fn all(&self, at: usize, bytes: usize) -> bool {
+        if bytes == 0 {
+            return true;
         }
-        true
+        let (first, last) = (at / 64, (at + bytes - 1) / 64);
+        let head = u64::MAX << (at % 64);
+        let tail = u64::MAX >> (63 - (at + bytes - 1) % 64);
+        if first == last {
+            return self.bits[first] & head & tail == head & tail;
+        }
+        let middle = &self.bits[first + 1..last];
+        self.bits[first] & head == head && self.bits[last] & tail == tail && middle.iter().all(|&bits| bits == u64::MAX)
     }
 
     fn set(&mut self, mut at: usize, mut bytes: usize, valid: bool) {
@@ -141,17 +145,24 @@ impl Area {
     /// Reads one element of 1, 2, 4 or 8 bytes, and whether all its bytes were written.
     #[inline]
     pub fn get(&self, at: usize, bytes: u32) -> (u64, bool) {
-        let mut raw = [0; 8];
-        let bytes_here = bytes as usize;
-        raw[..bytes_here].copy_from_slice(&self.data[at..at + bytes_here]);
-        (u64::from_le_bytes(raw), self.valid.aligned(at, bytes))
+        let value = match bytes {
+            1 => number::<1>(&self.data, at),
+            2 => number::<2>(&self.data, at),
+            4 => number::<4>(&self.data, at),
+            _ => number::<8>(&self.data, at),
+        };
+        (value, self.valid.aligned(at, bytes))
     }
 
     /// Writes one element of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn put(&mut self, at: usize, bytes: u32, value: u64, valid: bool) {
-        let bytes_here = bytes as usize;
-        self.data[at..at + bytes_here].copy_from_slice(&value.to_le_bytes()[..bytes_here]);
+        match bytes {
+            1 => put_number::<1>(&mut self.data, at, value),
+            2 => put_number::<2>(&mut self.data, at, value),
+            4 => put_number::<4>(&mut self.data, at, value),
+            _ => put_number::<8>(&mut self.data, at, value),
+        }
         self.valid.set_aligned(at, bytes, valid);
     }
 
@@ -167,11 +178,31 @@ impl Area {
         }
     }
 
-    /// Which of 32 elements were written.
-    pub fn valid_row(&self, at: usize, stride: usize, bytes: u32) -> u32 {
-        (0..32).fold(0, |lanes, lane| {
-            lanes | u32::from(self.valid.aligned(at + lane * stride, bytes)) << lane
-        })
+    /// Reads an element of 1, 2, 4 or 8 bytes for each lane of `lanes`, `step` bytes behind its offset.
+    pub fn gather(&self, offsets: &[u32; 32], lanes: u32, step: u32, bytes: u32, out: &mut [u64; 32]) {
+        match bytes {
+            1 => gather_of::<1>(&self.data, offsets, lanes, step, out),
+            2 => gather_of::<2>(&self.data, offsets, lanes, step, out),
+            4 => gather_of::<4>(&self.data, offsets, lanes, step, out),
+            _ => gather_of::<8>(&self.data, offsets, lanes, step, out),
+        }
+    }
+
+    /// Writes an element of 1, 2, 4 or 8 bytes for each lane of `lanes`, `step` bytes behind its offset; validity is left to
+    /// the caller.
+    pub fn scatter(&mut self, offsets: &[u32; 32], lanes: u32, step: u32, bytes: u32, values: &[u64; 32]) {
+        match bytes {
+            1 => scatter_of::<1>(&mut self.data, offsets, lanes, step, values),
+            2 => scatter_of::<2>(&mut self.data, offsets, lanes, step, values),
+            4 => scatter_of::<4>(&mut self.data, offsets, lanes, step, values),
+            _ => scatter_of::<8>(&mut self.data, offsets, lanes, step, values),
+        }
+    }
+
+    /// Whether one aligned element was written.
+    #[inline]
+    pub fn is_valid_element(&self, at: usize, bytes: u32) -> bool {
+        self.valid.aligned(at, bytes)
     }
 
     /// Writes a row of elements that lie `stride` bytes apart, a lane each; validity is left to the caller.
@@ -241,6 +272,34 @@ fn row_of<const BYTES: usize>(data: &[u8], stride: usize, out: &mut [u64; 32]) {
         raw[..BYTES].copy_from_slice(&data[lane * stride..lane * stride + BYTES]);
         *value = u64::from_le_bytes(raw);
     }
+}
+
+#[inline]
+fn number<const BYTES: usize>(data: &[u8], at: usize) -> u64 {
+    let mut raw = [0; 8];
+    raw[..BYTES].copy_from_slice(&data[at..at + BYTES]);
+    u64::from_le_bytes(raw)
+}
+
+#[inline]
+fn put_number<const BYTES: usize>(data: &mut [u8], at: usize, value: u64) {
+    data[at..at + BYTES].copy_from_slice(&value.to_le_bytes()[..BYTES]);
+}
+
+#[inline]
+fn gather_of<const BYTES: usize>(data: &[u8], offsets: &[u32; 32], lanes: u32, step: u32, out: &mut [u64; 32]) {
+    if lanes == u32::MAX {
+        for (value, offset) in out.iter_mut().zip(offsets) {
+            *value = number::<BYTES>(data, (offset + step) as usize);
+        }
+    } else {
+        each(lanes).for_each(|lane| out[lane] = number::<BYTES>(data, (offsets[lane] + step) as usize));
+    }
+}
+
+#[inline]
+fn scatter_of<const BYTES: usize>(data: &mut [u8], offsets: &[u32; 32], lanes: u32, step: u32, values: &[u64; 32]) {
+    each(lanes).for_each(|lane| put_number::<BYTES>(data, (offsets[lane] + step) as usize, values[lane]));
 }
 
 #[inline]

@@ -20,7 +20,7 @@ mod run;
 mod stale;
 mod sync;
 mod transfer;
-mod wide;
+pub(crate) mod wide;
 
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,10 @@ pub(crate) enum Pattern {
     Consecutive,
     /// All lanes of the group at the same offset.
     Broadcast,
+    /// All 32 lanes: so many neighbours at one place, the next ones at the next.
+    Grouped(u32),
+    /// All 32 lanes: so many lane after lane, and the next ones at the same places.
+    Periodic(u32),
     /// Anything else.
     Scattered,
 }
@@ -34,13 +38,39 @@ impl Group {
     #[inline]
     pub fn pattern(&self, span: u32) -> Pattern {
         let first = self.offsets[self.lanes.trailing_zeros() as usize];
-        if self.lanes == u32::MAX && wide::consecutive(&self.offsets, span) {
-            Pattern::Consecutive
-        } else if each(self.lanes).all(|lane| self.offsets[lane] == first) {
-            Pattern::Broadcast
-        } else {
-            Pattern::Scattered
+        if self.lanes != u32::MAX {
+            let same = wide::equal(&self.offsets, first);
+            return if same & self.lanes == self.lanes {
+                Pattern::Broadcast
+            } else {
+                Pattern::Scattered
+            };
         }
+        let (same, next) = wide::neighbours(&self.offsets, span);
+        match (same | 1, next | 1) {
+            (1, u32::MAX) => Pattern::Consecutive,
+            (u32::MAX, 1) => Pattern::Broadcast,
+            (same, starts) => self.regular(same, starts, first),
+        }
+    }
+
+    /// The same of lanes some of which are where the one before them is, or just behind it: `starts` are the latter.
+    fn regular(&self, same: u32, starts: u32, first: u32) -> Pattern {
+        // Bits 0, n, 2n...: where groups of n lanes begin.
+        for (lanes, begins) in [(2, 0x5555_5555), (4, 0x1111_1111), (8, 0x0101_0101), (16, 0x0001_0001)] {
+            if starts == begins && same == !begins | 1 {
+                return Pattern::Grouped(lanes);
+            }
+            let back = || {
+                (lanes..32)
+                    .step_by(lanes as usize)
+                    .all(|lane| self.offsets[lane as usize] == first)
+            };
+            if starts == !begins | 1 && back() {
+                return Pattern::Periodic(lanes);
+            }
+        }
+        Pattern::Scattered
     }
 }
 

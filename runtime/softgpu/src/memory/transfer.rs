@@ -4,12 +4,14 @@
 
 use super::Memory;
 use super::access::{Access, Atomic, Lanes, Order, Wrong};
-use super::area::Sort;
+use super::area::{Area, Sort};
 use super::atomic;
-use super::order::shadow::{Clash, Visit};
+use super::order::Causality;
+use super::order::shadow::{Clash, Run, Visit};
 use super::order::site::{Site, What};
 use super::place::{Group, Pattern, each, wrong};
 use super::run::runs;
+use super::wide;
 use crate::fault::Kind;
 
 /// Bytes of a row: an element of 16 bytes takes two rows.
@@ -45,31 +47,54 @@ impl Memory {
         let area = &self.areas[group.area];
         let (first, stride) = (group.lanes.trailing_zeros() as usize, (bytes * rows) as usize);
         let from = group.offsets[first] as usize;
-        let whole = pattern == Pattern::Consecutive && area.is_valid(from, 32 * stride);
+        let whole = match pattern {
+            Pattern::Consecutive => area.is_valid(from, 32 * stride),
+            Pattern::Broadcast => false,
+            _ => self.all_written(group, stride),
+        };
         for row in 0..rows as usize {
             let step = row as u32 * bytes;
             let at = from + step as usize;
             match pattern {
-                Pattern::Consecutive => {
-                    area.row(at, stride, bytes, &mut out[row]);
-                    valid[row] = if whole {
-                        u32::MAX
-                    } else {
-                        area.valid_row(at, stride, bytes)
-                    };
-                }
                 Pattern::Broadcast => {
                     let (value, good) = area.get(at, bytes);
                     spread(&mut out[row], group.lanes, value);
                     valid[row] |= if good { group.lanes } else { 0 };
+                    continue;
                 }
-                Pattern::Scattered => each(group.lanes).for_each(|lane| {
-                    let (value, good) = area.get((group.offsets[lane] + step) as usize, bytes);
-                    out[row][lane] = value;
-                    valid[row] |= u32::from(good) << lane;
-                }),
+                Pattern::Consecutive => area.row(at, stride, bytes, &mut out[row]),
+                Pattern::Grouped(lanes) => {
+                    for (element, out) in out[row].chunks_exact_mut(lanes as usize).enumerate() {
+                        out.fill(area.get(at + element * stride, bytes).0);
+                    }
+                }
+                Pattern::Periodic(lanes) => {
+                    let (first, others) = out[row].split_at_mut(lanes as usize);
+                    for (element, out) in first.iter_mut().enumerate() {
+                        *out = area.get(at + element * stride, bytes).0;
+                    }
+                    others
+                        .chunks_exact_mut(lanes as usize)
+                        .for_each(|out| out.copy_from_slice(first));
+                }
+                _ => area.gather(&group.offsets, group.lanes, step, bytes, &mut out[row]),
             }
+            valid[row] |= if whole {
+                group.lanes
+            } else {
+                let written = |lane: &usize| area.is_valid_element((group.offsets[*lane] + step) as usize, bytes);
+                each(group.lanes)
+                    .filter(written)
+                    .fold(0, |lanes, lane| lanes | 1 << lane)
+            };
         }
+    }
+
+    /// Whether all bytes between the first and the last of a group were written, where these are near each other.
+    fn all_written(&self, group: &Group, span: usize) -> bool {
+        let (least, most) = wide::extent(&group.offsets, group.lanes);
+        let bytes = (most - least) as usize + span;
+        bytes <= 4096 && self.areas[group.area].is_valid(least as usize, bytes)
     }
 
     /// Stores; rows as in [`Memory::load`]. Where lanes meet, one of them wins.
@@ -106,14 +131,14 @@ impl Memory {
             let step = row as u32 * bytes;
             if pattern == Pattern::Consecutive {
                 area.put_row(from + step as usize, stride, bytes, &values[row]);
+            } else {
+                area.scatter(&group.offsets, group.lanes, step, bytes, &values[row]);
             }
-            for lane in each(if whole { 0 } else { group.lanes }) {
-                let (at, good) = ((group.offsets[lane] + step) as usize, valid[row] & 1 << lane != 0);
-                if pattern == Pattern::Consecutive {
-                    area.set_valid_element(at, bytes, good);
-                } else {
-                    area.put(at, bytes, values[row][lane], good);
-                }
+            if !whole {
+                each(group.lanes).for_each(|lane| {
+                    let at = (group.offsets[lane] + step) as usize;
+                    area.set_valid_element(at, bytes, valid[row] & 1 << lane != 0);
+                });
             }
         }
     }
@@ -191,11 +216,14 @@ impl Memory {
         }
         self.note_visitor(a, group.area);
         let site = self.order.sites.number(Site::of(a, What::Read));
-        let visit = visit(&self.order, a, site);
-        let shadow = &mut self.areas[group.area].shadow;
+        let area = &mut self.areas[group.area];
+        let visit = visit(&self.order, a, site, area);
+        let shadow = &mut area.shadow;
         let span = a.bytes * a.elements;
         let mut result: Result<(), Clash> = Ok(());
-        runs(group, span, pattern).for_each(|run| result = result.and(shadow.read(&visit, run)));
+        runs(group, span, pattern)
+            .iter()
+            .for_each(|run| result = result.and(shadow.read(&visit, *run)));
         if self.order.sites.get(site).strong() {
             self.strong_reads(a, group);
         }
@@ -221,12 +249,20 @@ impl Memory {
 
     fn order_write_of(&mut self, a: &Access, group: &Group, pattern: Pattern, site: u32) -> (Result<(), Wrong>, bool) {
         self.note_visitor(a, group.area);
-        let visit = visit(&self.order, a, site);
-        let shadow = &mut self.areas[group.area].shadow;
+        let area = &mut self.areas[group.area];
+        let visit = visit(&self.order, a, site, area);
+        let shadow = &mut area.shadow;
         let span = a.bytes * a.elements;
         let mut result: Result<(), Clash> = Ok(());
-        runs(group, span, pattern).for_each(|run| result = result.and(shadow.check_write(&visit, run)));
-        let twice = runs(group, span, pattern).fold(false, |twice, run| shadow.write(&visit, run) | twice);
+        let runs = runs(group, span, pattern);
+        if runs.len() > 1 && shadow.write_elements(&visit, &runs) {
+            return (Ok(()), false);
+        }
+        runs.iter()
+            .for_each(|run| result = result.and(shadow.check_write(&visit, *run)));
+        runs.iter().for_each(|run| shadow.write(&visit, *run));
+        // Lanes meet only at the same element, for elements lie at multiples of their size.
+        let twice = runs.iter().any(|run| !run.pattern.is_power_of_two());
         (result.map_err(|clash| self.race(a, group.area, site, clash)), twice)
     }
 
@@ -236,13 +272,17 @@ impl Memory {
         }
         self.note_visitor(a, alone.area);
         let site = self.order.sites.number(Site::of(a, What::Atomic));
-        let visit = visit(&self.order, a, site);
-        let shadow = &mut self.areas[alone.area].shadow;
+        let area = &mut self.areas[alone.area];
+        let visit = visit(&self.order, a, site, area);
+        let shadow = &mut area.shadow;
         let mut result = Ok(());
-        for run in runs(alone, a.bytes, Pattern::Scattered) {
-            result = result.and(shadow.check_write(&visit, run));
-            shadow.write(&visit, run);
-        }
+        let run = Run::one(
+            alone.offsets[alone.lanes.trailing_zeros() as usize],
+            a.bytes,
+            alone.lanes,
+        );
+        result = result.and(shadow.check_write(&visit, run));
+        shadow.write(&visit, run);
         self.drop_older(a, alone);
         self.strong_reads(a, alone);
         self.strong_writes(a, alone, true);
@@ -293,9 +333,16 @@ impl Memory {
     }
 }
 
-/// An access of a warp, to be checked.
-fn visit<'a>(order: &'a super::order::Causality, a: &Access, site: u32) -> Visit<'a> {
+/// An access of a warp to an area, to be checked.
+fn visit<'a>(order: &'a Causality, a: &Access, site: u32, area: &Area) -> Visit<'a> {
     let clock = order.clock(a.warp);
+    let own = area.sort == Sort::Shared { block: a.warp.block };
+    let (common, settled) = match (area.shadow.agents, own) {
+        (true, _) => (0, 0),
+        (false, true) if order.ids.cluster == 1 => (clock.known.0.max(clock.known.1), order.met(a.warp.block)),
+        (false, true) => (clock.known.0.max(clock.known.1), 0),
+        (false, false) => (clock.known.0, 0),
+    };
     Visit {
         clock,
         ids: order.ids,
@@ -303,6 +350,9 @@ fn visit<'a>(order: &'a super::order::Causality, a: &Access, site: u32) -> Visit
         site,
         stamp: order.tick,
         mark: clock.first,
+        class: order.sites.get(site).class(),
+        common,
+        settled,
     }
 }
 

@@ -89,13 +89,50 @@ wide! {
 }
 
 wide! {
-    /// Whether lane after lane lies `span` bytes further on.
-    fn consecutive(offsets: &Lanes<u32>, span: u32) -> bool {
-        let mut good = true;
+    /// The lanes at an offset.
+    fn equal(offsets: &Lanes<u32>, to: u32) -> u32 {
+        let mut lanes = 0;
         for (lane, &offset) in offsets.iter().enumerate() {
-            good &= offset == offsets[0].wrapping_add(lane as u32 * span);
+            lanes |= u32::from(offset == to) << lane;
         }
-        good
+        lanes
+    }
+}
+
+wide! {
+    /// The least and the greatest offset of some lanes.
+    fn extent(offsets: &Lanes<u32>, lanes: u32) -> (u32, u32) {
+        let (mut least, mut most) = (u32::MAX, 0);
+        for (lane, &offset) in offsets.iter().enumerate() {
+            let out = (lanes >> lane & 1).wrapping_sub(1);
+            least = least.min(offset | out);
+            most = most.max(offset & !out);
+        }
+        (least, most)
+    }
+}
+
+wide! {
+    /// The lanes whose place in `bits` is set.
+    fn bits_at(bits: u32, places: &Lanes<u32>) -> u32 {
+        let mut lanes = 0;
+        for (lane, &place) in places.iter().enumerate() {
+            lanes |= (bits >> (place & 31) & 1) << lane;
+        }
+        lanes
+    }
+}
+
+wide! {
+    /// The lanes that are where the lane before them is, and those that lie `span` bytes further on.
+    fn neighbours(offsets: &Lanes<u32>, span: u32) -> (u32, u32) {
+        let (mut same, mut next) = (0, 0);
+        for lane in 1..32 {
+            let step = offsets[lane].wrapping_sub(offsets[lane - 1]);
+            same |= u32::from(step == 0) << lane;
+            next |= u32::from(step == span) << lane;
+        }
+        (same, next)
     }
 }
 
@@ -104,6 +141,16 @@ wide! {
     fn gather_words(bytes: &[u8], out: &mut Lanes<u64>) -> () {
         for (word, value) in bytes.chunks_exact(4).zip(out.iter_mut()) {
             *value = u64::from(u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        }
+    }
+}
+
+wide! {
+    /// Puts the lower halves of the lanes of a mask into words.
+    fn put_low_words(words: &mut Lanes<u32>, values: &Lanes<u64>, mask: u32) -> () {
+        for (lane, (word, value)) in words.iter_mut().zip(values).enumerate() {
+            let taken = (mask >> lane & 1).wrapping_neg();
+            *word = (*value as u32 & taken) | (*word & !taken);
         }
     }
 }

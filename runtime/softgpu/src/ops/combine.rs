@@ -118,8 +118,8 @@ impl<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy> Body for Unary<A, D, F> {
         let f = conjure::<F>();
         let a = regs.get::<A::Carrier>(args.a);
         let mut out = [D::Carrier::default(); 32];
-        for (out, a) in out.iter_mut().zip(a).take(lanes) {
-            *out = f(A::get(*a), args.flags).put();
+        for lane in 0..lanes.min(32) {
+            out[lane] = f(A::get(a[lane]), args.flags).put();
         }
         let valid = regs.valid::<A::Carrier>(args.a);
         regs.put(args.d, &out, mask, valid);
@@ -134,8 +134,8 @@ impl<A: Scalar, B: Scalar, D: Scalar, F: Fn(A, B, u32) -> D + Copy> Body for Bin
         let f = conjure::<F>();
         let (a, b) = (regs.get::<A::Carrier>(args.a), regs.get::<B::Carrier>(args.b));
         let mut out = [D::Carrier::default(); 32];
-        for (out, (a, b)) in out.iter_mut().zip(a.iter().zip(b)).take(lanes) {
-            *out = f(A::get(*a), B::get(*b), args.flags).put();
+        for lane in 0..lanes.min(32) {
+            out[lane] = f(A::get(a[lane]), B::get(b[lane]), args.flags).put();
         }
         let valid = regs.valid::<A::Carrier>(args.a) & regs.valid::<B::Carrier>(args.b);
         regs.put(args.d, &out, mask, valid);
@@ -151,8 +151,8 @@ impl<A: Scalar, B: Scalar, C: Scalar, D: Scalar, F: Fn(A, B, C, u32) -> D + Copy
         let (a, b) = (regs.get::<A::Carrier>(args.a), regs.get::<B::Carrier>(args.b));
         let c = regs.get::<C::Carrier>(args.c);
         let mut out = [D::Carrier::default(); 32];
-        for (out, ((a, b), c)) in out.iter_mut().zip(a.iter().zip(b).zip(c)).take(lanes) {
-            *out = f(A::get(*a), B::get(*b), C::get(*c), args.flags).put();
+        for lane in 0..lanes.min(32) {
+            out[lane] = f(A::get(a[lane]), B::get(b[lane]), C::get(c[lane]), args.flags).put();
         }
         let valid = regs.valid::<A::Carrier>(args.a) & regs.valid::<B::Carrier>(args.b);
         let valid = valid & regs.valid::<C::Carrier>(args.c);
@@ -173,6 +173,11 @@ pub fn hot_unary<A: Scalar, D: Scalar>(f: impl Fn(A) -> D + Copy + 'static) -> C
 /// An instruction of one operand and modifiers.
 pub fn unary_with<A: Scalar, D: Scalar>(f: impl Fn(A, u32) -> D + Copy + 'static) -> Compute {
     one::<A, D, _, false>(f)
+}
+
+/// A common instruction of one operand and modifiers.
+pub fn hot_unary_with<A: Scalar, D: Scalar>(f: impl Fn(A, u32) -> D + Copy + 'static) -> Compute {
+    one::<A, D, _, true>(f)
 }
 
 fn one<A: Scalar, D: Scalar, F: Fn(A, u32) -> D + Copy + 'static, const HOT: bool>(_: F) -> Compute {

@@ -82,8 +82,8 @@ impl<T: Scalar, F: Relation<T>> Body for SetPredicate<T, F> {
     fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let (a, b) = (regs.get::<T::Carrier>(args.a), regs.get::<T::Carrier>(args.b));
         let mut bits = [0u32; 32];
-        for (lane, (out, (a, b))) in bits.iter_mut().zip(a.iter().zip(b)).enumerate().take(lanes) {
-            *out = u32::from(F::holds(T::get(*a), T::get(*b), args.flags)) << lane;
+        for lane in 0..lanes.min(32) {
+            bits[lane] = u32::from(F::holds(T::get(a[lane]), T::get(b[lane]), args.flags)) << lane;
         }
         let bits = bits.iter().fold(0, |bits, lane| bits | lane);
         let valid = regs.valid::<T::Carrier>(args.a) & regs.valid::<T::Carrier>(args.b);
@@ -365,9 +365,9 @@ impl<C: Carrier> Body for Choose<C> {
     fn run(regs: &mut Regs, args: &Args, mask: u32, lanes: usize) {
         let bits = regs.predicates[args.c as usize];
         let (a, b) = (regs.get::<C>(args.a), regs.get::<C>(args.b));
-        let mut out = *b;
-        for (lane, (out, a)) in out.iter_mut().zip(a).enumerate().take(lanes) {
-            *out = if bits >> lane & 1 != 0 { *a } else { *out };
+        let mut out = [C::default(); 32];
+        for lane in 0..lanes.min(32) {
+            out[lane] = C::either(b[lane], a[lane], bits >> lane);
         }
         let valid = (regs.valid::<C>(args.a) & bits) | (regs.valid::<C>(args.b) & !bits);
         let valid = valid & regs.predicate_valid[args.c as usize];

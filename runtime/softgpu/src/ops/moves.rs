@@ -1,6 +1,6 @@
 //! `mov` of one register, and the pieces that packing and unpacking are made of.
 
-use super::combine::{Args, Body, Compute, baseline, binary, pick, unary, unary_with};
+use super::combine::{Args, Body, Compute, baseline, binary, hot_binary, hot_unary, hot_unary_with, pick};
 use super::opcode::Opcode;
 use super::registers::{Carrier, Regs, Slot};
 use crate::memory::access::{SHARED_BASE, SHARED_WINDOW};
@@ -18,7 +18,7 @@ pub fn select(op: &mut Opcode<'_>) -> Option<Compute> {
             Slot::PREDICATE,
             [Some(Slot::PREDICATE), None, None],
         )),
-        Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::BF16 => Some(unary(|a: u16| a)),
+        Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::BF16 => Some(hot_unary(|a: u16| a)),
         Type::B32 | Type::U32 | Type::S32 | Type::F16x2 | Type::BF16x2 => Some(copy::<u32>(false)),
         Type::F32 => Some(copy::<u32>(true)),
         Type::B64 | Type::U64 | Type::S64 => Some(copy::<u64>(false)),
@@ -60,12 +60,12 @@ pub fn copy<C: Carrier>(float: bool) -> Compute {
 
 /// A piece of `bits` at bit `at` of a 32-bit register.
 pub fn piece_of_word(at: u32, bits: u32) -> Compute {
-    unary_with(|a: u32, flags| a >> (flags & 63) & low(flags >> 8)).with(at | bits << 8)
+    hot_unary_with(|a: u32, flags| a >> (flags & 63) & low(flags >> 8)).with(at | bits << 8)
 }
 
 /// A piece of at most 32 bits of a 64-bit register.
 pub fn piece_of_double(at: u32, bits: u32) -> Compute {
-    unary_with(|a: u64, flags| (a >> (flags & 63)) as u32 & low(flags >> 8)).with(at | bits << 8)
+    hot_unary_with(|a: u64, flags| (a >> (flags & 63)) as u32 & low(flags >> 8)).with(at | bits << 8)
 }
 
 fn low(bits: u32) -> u32 {
@@ -74,7 +74,7 @@ fn low(bits: u32) -> u32 {
 
 /// Two 16-bit registers as one of 32, the first in the lower half.
 pub fn join_halves() -> Compute {
-    binary(|a: u32, b: u32| (a & 0xFFFF) | b << 16)
+    hot_binary(|a: u32, b: u32| (a & 0xFFFF) | b << 16)
 }
 
 /// Two bytes as one register of 16 bits.
@@ -84,7 +84,7 @@ pub fn join_bytes() -> Compute {
 
 /// Two 32-bit registers as one of 64, the first in the lower half.
 pub fn join_words() -> Compute {
-    binary(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32)
+    hot_binary(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32)
 }
 
 /// A shared address of 32 bits in the memory of the block of a rank.

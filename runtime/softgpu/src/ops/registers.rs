@@ -4,6 +4,7 @@
 //! Values of 8 and 16 bits live in the 32-bit file, zero-extended; a `.b128` register is two neighbours of the 64-bit file.
 
 use crate::memory::access::Lanes;
+use crate::memory::wide;
 
 /// A register: a value for each lane, aligned for vector loads.
 #[derive(Clone, Copy, Debug)]
@@ -89,11 +90,18 @@ impl Regs {
         if mask == u32::MAX {
             *row = *values;
         } else {
-            for (lane, (old, new)) in row.iter_mut().zip(values).enumerate() {
-                *old = if mask >> lane & 1 != 0 { *new } else { *old };
+            for lane in 0..32 {
+                row[lane] = C::either(row[lane], values[lane], mask >> lane);
             }
         }
         let written = &mut C::masks_mut(self)[register as usize];
+        *written = (*written & !mask) | (valid & mask);
+    }
+
+    /// The same of the lower halves of longer values, into the 32-bit file.
+    pub fn put_low_words(&mut self, register: u32, values: &Lanes<u64>, mask: u32, valid: u32) {
+        wide::put_low_words(&mut self.words[register as usize].0, values, mask);
+        let written = &mut self.word_valid[register as usize];
         *written = (*written & !mask) | (valid & mask);
     }
 
@@ -131,6 +139,8 @@ pub trait Carrier: Copy + Default + 'static {
     fn masks(regs: &Regs) -> &[u32];
     /// Its masks, to write.
     fn masks_mut(regs: &mut Regs) -> &mut [u32];
+    /// The new value where the lowest bit is set, else the old one. Without branches: it is a step of a loop over lanes.
+    fn either(old: Self, new: Self, bit: u32) -> Self;
 }
 
 macro_rules! carrier {
@@ -152,6 +162,11 @@ macro_rules! carrier {
             #[inline(always)]
             fn masks_mut(regs: &mut Regs) -> &mut [u32] {
                 &mut regs.$masks
+            }
+            #[inline(always)]
+            fn either(old: Self, new: Self, bit: u32) -> Self {
+                let taken: $type = (<$type>::from(bit & 1)).wrapping_neg();
+                (new & taken) | (old & !taken)
             }
         }
     };

@@ -133,6 +133,7 @@ impl<'m> Decoder<'m> {
         let deep = if self.functions.len() > 1 { 4096 } else { 0 };
         Ok(Program {
             kernel: Arc::clone(&entry.name),
+            straight: straight(&self.code),
             code: self.code,
             places: self.places,
             facts: self.facts,
@@ -380,4 +381,16 @@ impl Body {
             local: self.local_bytes,
         }
     }
+}
+
+/// How many instructions from each one on only compute, and are under no predicate.
+fn straight(code: &[Inst]) -> Vec<u32> {
+    let mut counts = vec![0; code.len()];
+    let mut count = 0;
+    for (inst, here) in code.iter().zip(&mut counts).rev() {
+        let computes = matches!(inst.action, Action::Compute(_)) && inst.guard == Guard::NONE;
+        count = if computes { count + 1 } else { 0 };
+        *here = count;
+    }
+    counts
 }

@@ -49,6 +49,8 @@ pub struct Program {
     pub kernel: Arc<str>,
     /// All instructions; functions lie one after another, the kernel first.
     pub code: Vec<Inst>,
+    /// How many instructions from each one on only compute, and are under no predicate.
+    pub straight: Vec<u32>,
     /// Where each comes from.
     pub places: Vec<Origin>,
     /// What each takes, for the model of cost.

@@ -342,14 +342,11 @@ impl Memory {
             site,
             stamp: side.stamp,
             mark: side.mark,
+            class: side.site.class(),
+            common: 0,
+            settled: 0,
         };
-        let run = Run {
-            offset: piece.offset,
-            span: piece.bytes,
-            lane,
-            count: 1,
-            lanes: 0,
-        };
+        let run = Run::one(piece.offset, piece.bytes, 1 << lane);
         let shadow = &mut self.areas[piece.area].shadow;
         shadow.agents = true;
         let result = if side.write {

@@ -6,6 +6,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod message;
+mod page;
+mod readers;
 pub(crate) mod shadow;
 pub(crate) mod site;
 pub(crate) mod track;
@@ -52,6 +54,8 @@ pub(crate) struct Causality {
     pub sites: Sites,
     threads: u32,
     clocks: Vec<Vec<Clock>>,
+    /// When each block last met as a whole: its threads know of each other what was before.
+    met: Vec<u32>,
     messages: QuickMap<(u32, u32), Message>,
     meetings: HashMap<u32, Meeting>,
 }
@@ -69,6 +73,7 @@ impl Causality {
             ids,
             threads: shape.threads,
             clocks: vec![Vec::new(); shape.blocks as usize],
+            met: vec![0; shape.blocks as usize],
             ..Self::default()
         };
     }
@@ -105,6 +110,11 @@ impl Causality {
             all.join(&clock.tell_all(clock.lanes, self.tick, self.ids), self.ids);
         }
         all
+    }
+
+    /// Up to where all threads of a block know each other.
+    pub fn met(&self, block: u32) -> u32 {
+        self.met[block as usize]
     }
 
     /// Time goes on; what was stamped so far is below the tick returned.
@@ -244,6 +254,7 @@ impl Causality {
         let ids = self.ids;
         let whole = everybody && count(waiting) >= alive;
         if whole {
+            self.met[block as usize] = tick;
             let quiet = joined;
             self.clocks[block as usize]
                 .iter_mut()

@@ -52,6 +52,15 @@ impl Site {
         !matches!(self.order, Order::Weak | Order::NonCoherent)
     }
 
+    /// Accesses of one class other than 0 never race: strong ones of this many bytes, in the scope of which are all threads.
+    pub fn class(&self) -> u32 {
+        if self.strong() && self.scope >= Scope::Gpu {
+            self.bytes
+        } else {
+            0
+        }
+    }
+
     /// For reports: `relaxed.gpu write of 4 bytes`.
     pub fn describe(&self) -> String {
         let order = match self.order {

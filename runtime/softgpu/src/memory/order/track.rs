@@ -49,7 +49,7 @@ impl Sets {
     }
 }
 
-/// The last accesses of each cell: of those that read, or of those that write.
+/// The last writes of each cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     /// When; 0 for never.
@@ -167,33 +167,17 @@ impl Track {
         set.push(entry);
     }
 
-    /// Keeps the accesses of a cell that still matter.
-    pub fn keep(&mut self, cell: usize, sets: &mut Sets, keep: impl Fn(&Entry) -> bool) {
-        if self.who[cell] & SET != 0 {
-            let set = &mut sets.all[(self.who[cell] & !SET) as usize];
-            set.retain(keep);
-            if set.is_empty() {
-                self.clear(cell, sets);
-            }
-        } else if self.stamp[cell] != 0 && !keep(&Entry::single(self.who[cell], self.stamp[cell], self.site[cell])) {
-            self.clear(cell, sets);
-        }
-    }
-
     /// Changes the stamps of a cell.
     pub fn restamp(&mut self, cell: usize, sets: &mut Sets, stamp: impl Fn(u32, u32) -> u32) {
         if self.who[cell] & SET != 0 {
-            for entry in &mut sets.all[(self.who[cell] & !SET) as usize] {
+            let set = &mut sets.all[(self.who[cell] & !SET) as usize];
+            for entry in set.iter_mut() {
                 entry.stamp = stamp(entry.first + entry.lanes.trailing_zeros(), entry.stamp);
             }
+            self.stamp[cell] = set.iter().map(|entry| entry.stamp).max().unwrap_or(0);
         } else if self.stamp[cell] != 0 {
             self.stamp[cell] = stamp(self.who[cell], self.stamp[cell]);
         }
-    }
-
-    /// Whether a cell has a set.
-    pub fn is_set(&self, cell: usize) -> bool {
-        self.who[cell] & SET != 0
     }
 
     /// Whether some cell has a set.
