@@ -1,3 +1,5 @@
+// Emitted text, kept so that figures can be compared over time: the benchmark's header says how to emit it anew.
+//
 // lstm at I = 128, H = 128
 //
 //   part of i, f, g, o = W @ x + R @ h[t-1] + b

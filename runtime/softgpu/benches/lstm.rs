@@ -1,7 +1,10 @@
 //! How fast the machine is, with all checks on: the forward pass of an LSTM, H = 128, B = 8, T = 32, on one core.
 //!
 //! Time is that of the processor, where the system tells it, so that a busy machine does not falsify it much.
-//! `lstm.cu` is what rnnc emits for `sm_90`. `--iterations N` repeats the measurement; the best one counts.
+//! `lstm.cu` is text that rnnc emitted for `sm_90`. `--iterations N` repeats the measurement; the best one counts.
+//!
+//! Other sizes, and what rnnc emits today: `rnnc compile examples/cells/lstm.rnn --dims I=256,H=256 --arch sm_90 -o DIR`, then
+//! `cargo bench -p softgpu --bench lstm -- --units 256 --text DIR/lstm.cu`. The units must be a multiple of 128.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark reports by panicking")]
 
@@ -11,22 +14,25 @@ mod nvrtc;
 use softgpu::{Arg, Device, Gpu, Launch, Module, Report};
 use std::time::Instant;
 
-const H: usize = 128;
 const B: usize = 8;
 const T: usize = 32;
+/// Of the loop: four pairs of sequences, of eleven blocks each.
 const BLOCKS: u32 = 11 * 4;
 
 fn main() {
-    let Some(ptx) = nvrtc::compile(include_str!("lstm.cu"), "sm_90", &[]).pop() else {
+    let units = argument("--units").map_or(128, |units| units.parse().unwrap());
+    let given = argument("--text").map(|file| std::fs::read_to_string(file).unwrap());
+    let text = given.as_deref().unwrap_or(include_str!("lstm.cu"));
+    let Some(ptx) = nvrtc::compile(text, "sm_90", &[]).pop() else {
         return;
     };
-    println!("PTX of NVRTC {}", ptx.version);
-    let rounds = iterations();
+    println!("PTX of NVRTC {}, H = {units}", ptx.version);
+    let rounds = argument("--iterations").map_or(3, |count| count.parse().unwrap());
     let mut best = Vec::new();
     for round in 0..rounds {
         let mut gpu = Gpu::new(Device::named("h100").unwrap(), round);
         let module = gpu.load(&ptx.text).unwrap();
-        best.push(forward(&mut gpu, &module, round));
+        best.push(forward(&mut gpu, &module, units, round));
     }
     for kernel in 0..2 {
         let fastest = best
@@ -47,28 +53,34 @@ fn main() {
     }
 }
 
-fn iterations() -> u64 {
-    let mut arguments = std::env::args().skip_while(|argument| argument != "--iterations");
-    arguments.nth(1).and_then(|count| count.parse().ok()).unwrap_or(3)
+/// What follows an option on the command line.
+fn argument(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
 }
 
 /// The product with the inputs, then the loop over time.
-fn forward(gpu: &mut Gpu, module: &Module, seed: u64) -> Vec<(Report, f64)> {
+fn forward(gpu: &mut Gpu, module: &Module, units: usize, seed: u64) -> Vec<(Report, f64)> {
+    let (scale, words) = ((units / 128) as u32, 4 * 22 * units);
     let mut up = |name: &str, count: usize| {
         let numbers = (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 400.0);
         let bytes: Vec<u8> = numbers.flat_map(f32::to_le_bytes).collect();
         Arg::U64(gpu.upload(name, &bytes).unwrap())
     };
-    let (x, w, r) = (up("x", T * B * H), up("W", 4 * H * H), up("R", 4 * H * H));
-    let (b, c0, h0) = (up("b", 4 * H), up("c_s0", B * H), up("h_s0", B * H));
+    let (x, w, r) = (
+        up("x", T * B * units),
+        up("W", 4 * units * units),
+        up("R", 4 * units * units),
+    );
+    let (b, c0, h0) = (up("b", 4 * units), up("c_s0", B * units), up("h_s0", B * units));
     let mut empty = |name: &str, bytes: usize| gpu.memory().allocate(bytes as u64, name);
-    let parts = ["i", "f", "g", "o"].map(|name| Arg::U64(empty(name, 4 * T * B * H)));
+    let parts = ["i", "f", "g", "o"].map(|name| Arg::U64(empty(name, 4 * T * B * units)));
     let [i, f, g, o] = parts;
-    let outs = [("c_sT", B * H), ("h_sT", B * H), ("h_out", T * B * H)].map(|(n, c)| Arg::U64(empty(n, 4 * c)));
-    let words = empty("words", 4 * 2816);
-    gpu.memory().write(words, &[0; 4 * 2816]).unwrap();
+    let outs =
+        [("c_sT", B * units), ("h_sT", B * units), ("h_out", T * B * units)].map(|(n, c)| Arg::U64(empty(n, 4 * c)));
+    let workspace = empty("words", words);
+    gpu.memory().write(workspace, &vec![0; words]).unwrap();
     let (frames, batch) = (Arg::I32(T as i32), Arg::I32(B as i32));
-    let grid = (T * B).div_ceil(128) as u32 * 8;
+    let grid = (T * B).div_ceil(128) as u32 * 8 * scale;
     let product = Launch {
         grid: [grid, 1, 1],
         block: [128, 1, 1],
@@ -85,8 +97,8 @@ fn forward(gpu: &mut Gpu, module: &Module, seed: u64) -> Vec<(Report, f64)> {
     );
     let looped = Launch {
         grid: [BLOCKS, 1, 1],
-        block: [128, 1, 1],
-        shared: 2496,
+        block: [128 * scale, 1, 1],
+        shared: 2496 * scale,
         cooperative: true,
         registers: 128,
         seed,
@@ -105,7 +117,7 @@ fn forward(gpu: &mut Gpu, module: &Module, seed: u64) -> Vec<(Report, f64)> {
         outs[2],
         frames,
         batch,
-        Arg::U64(words),
+        Arg::U64(workspace),
         Arg::U32(0),
     ];
     let second = timed(gpu, module, "lstm_loop", &looped, &arguments);

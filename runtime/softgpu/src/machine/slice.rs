@@ -93,7 +93,7 @@ impl Machine<'_> {
         let alone = warp.groups.len() == 1;
         while *left > 0 && pc != limit {
             let ahead = program.straight[pc as usize].min(*left).min(limit.wrapping_sub(pc));
-            if ahead > 0 {
+            if !COST && ahead > 0 {
                 self.compute(&mut warp.frames[frame].regs, lanes, pc, ahead);
                 pc += ahead;
                 *left -= ahead;
