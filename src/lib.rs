@@ -13,6 +13,7 @@ pub mod schedule;
 pub mod syntax;
 pub mod transform;
 pub use api::modelled;
+pub use api::optim;
 pub use api::sanitize as check;
 pub use api::{
     Cell, Device, Error, Gradients, Loaded, Options, Run, Tape, Tensor, Tensors, Trainable, Training, compile,

@@ -54,6 +54,16 @@ pub enum Error {
         /// What stands against it.
         why: String,
     },
+    /// A number that sets how something is done is out of its range.
+    #[error("{name} is {value}, expected {expected}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// What was given.
+        value: f32,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// The device refused or failed.
     #[error(transparent)]
     Run(#[from] RunError),

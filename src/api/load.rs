@@ -74,7 +74,9 @@ impl Loaded {
     /// A parameter is missing, unknown, or has the wrong shape; the device fails.
     pub fn set_params(&mut self, params: &Tensors) -> Result<(), Error> {
         let sizes = Sizes { frames: 1, batch: 1 };
-        let data = self.bind("parameter", params, sizes, true, |role| matches!(role, Role::Param))?;
+        let data = self.bind("parameter", params.clone(), sizes, true, |role| {
+            matches!(role, Role::Param)
+        })?;
         Ok(self.engine.set_params(&data)?)
     }
 
@@ -83,7 +85,12 @@ impl Loaded {
     /// # Errors
     /// A tensor is missing, unknown, or has the wrong shape; parameters were not set; the device fails.
     pub fn forward(&mut self, inputs: &Tensors, states: &Tensors) -> Result<Run, Error> {
-        let sizes = self.sizes(inputs)?;
+        self.forward_owned(inputs.clone(), states.clone())
+    }
+
+    /// As [`Loaded::forward`], of tensors that nobody else needs.
+    pub(super) fn forward_owned(&mut self, inputs: Tensors, states: Tensors) -> Result<Run, Error> {
+        let sizes = self.sizes(&inputs)?;
         let mut data = self.bind("input", inputs, sizes, true, |role| matches!(role, Role::Input))?;
         data.extend(self.bind("state", states, sizes, false, |role| matches!(role, Role::Initial(_)))?);
         let results = self.engine.run(sizes.frames, sizes.batch, &data)?;
@@ -98,6 +105,11 @@ impl Loaded {
     /// The buffers of a role.
     pub(super) fn buffers<'a>(&'a self, wanted: impl Fn(&Role) -> bool + 'a) -> impl Iterator<Item = &'a Buffer> {
         self.plan.buffers.iter().filter(move |b| wanted(&b.role))
+    }
+
+    /// The initial windows of names that are read delayed.
+    pub(super) fn windows(&self) -> impl Iterator<Item = &Buffer> {
+        self.buffers(|role| matches!(role, Role::Initial(_)))
     }
 
     /// The names of the buffers of a role.
@@ -150,7 +162,7 @@ impl Loaded {
     fn bind(
         &self,
         kind: &'static str,
-        tensors: &Tensors,
+        mut tensors: Tensors,
         sizes: Sizes,
         all: bool,
         wanted: impl Fn(&Role) -> bool,
@@ -158,7 +170,7 @@ impl Loaded {
         let known = || self.known(&wanted);
         let mut bound = BTreeMap::new();
         for (id, buffer) in self.plan.ids().filter(|(_, b)| wanted(&b.role)) {
-            let Some(tensor) = tensors.get(&buffer.name) else {
+            let Some(tensor) = tensors.remove(&buffer.name) else {
                 if all {
                     return Err(Error::Missing {
                         kind,
@@ -170,7 +182,7 @@ impl Loaded {
             };
             let expected = sizes.shape(buffer);
             if tensor.shape != expected || tensor.data.len() != expected.iter().product::<usize>() {
-                let (name, got) = (buffer.name.clone(), tensor.shape.clone());
+                let (name, got) = (buffer.name.clone(), tensor.shape);
                 return Err(Error::Shape {
                     kind,
                     name,
@@ -178,17 +190,16 @@ impl Loaded {
                     got,
                 });
             }
-            let mut data = tensor.data.clone();
+            let mut data = tensor.data;
             if self.plan.against_time {
                 super::train::reversed(buffer.scope, sizes.batch, buffer.elements(), &mut data);
             }
             bound.insert(id, data);
         }
-        let taken = |name: &String| self.plan.buffers.iter().any(|b| wanted(&b.role) && b.name == *name);
-        match tensors.keys().find(|name| !taken(name)) {
+        match tensors.into_keys().next() {
             Some(name) => Err(Error::Unknown {
                 kind,
-                name: name.clone(),
+                name,
                 known: known(),
             }),
             None => Ok(bound),

@@ -29,6 +29,7 @@ mod error;
 mod gpu;
 mod load;
 pub mod modelled;
+pub mod optim;
 pub mod sanitize;
 mod tensor;
 mod train;

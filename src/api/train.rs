@@ -132,15 +132,22 @@ impl Training {
     /// # Errors
     /// As [`Loaded::forward`].
     pub fn forward(&mut self, inputs: &Tensors, states: &Tensors) -> Result<(Run, Tape), Error> {
-        let mut run = self.forward.forward(inputs, states)?;
+        let Run {
+            outputs,
+            states: finals,
+        } = self.forward.forward(inputs, states)?;
+        // The user's names have no dots.
+        let own = outputs.iter().filter(|(name, _)| !name.contains('.'));
+        let run = Run {
+            outputs: own.map(|(name, tensor)| (name.clone(), tensor.clone())).collect(),
+            states: finals,
+        };
         let tape = Tape {
             inputs: inputs.clone(),
             states: states.clone(),
-            outputs: run.outputs.clone(),
+            outputs,
             checkpoints: None,
         };
-        // The user's names have no dots.
-        run.outputs.retain(|name, _| !name.contains('.'));
         Ok((run, tape))
     }
 
@@ -173,7 +180,7 @@ impl Training {
         }
         let first = |window: &Window| Some((window.parts.first()?.0.to_string(), states.get(&*window.name)?.clone()));
         let ends = self.windows.iter().filter_map(first).collect();
-        let run = self.backward.forward(&taken, &ends)?;
+        let run = self.backward.forward_owned(taken, ends)?;
         let mut found = self.gradients(tape, run);
         if let Some(defaults) = &mut self.defaults {
             add_defaults(defaults, tape, &mut found)?;

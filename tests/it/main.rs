@@ -21,6 +21,7 @@ mod host;
 mod layering;
 mod lowering;
 mod meaning;
+mod optim;
 mod pages;
 mod random;
 mod runs;
