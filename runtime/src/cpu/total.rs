@@ -14,8 +14,10 @@ use super::vector::{Block, Env, SlotView, Time};
 use crate::plan::{Plan, Scope, Total, TotalPart};
 use std::ops::Range;
 
-/// Rows of a task.
+/// Fewest rows of a task: eight full tiles.
 const BLOCK_ROWS: usize = 48;
+/// Most sums of a task of more rows, so that they stay in the second-level cache.
+const MOST_SUMS: usize = 1 << 16;
 /// Terms of a chunk: a panel of them and the sums stay in the first cache.
 const CHUNK: usize = 256;
 
@@ -89,16 +91,20 @@ impl TotalKernel {
             Scope::Batch => launching.batch,
             _ => 1,
         };
-        let strips = self.rows.div_ceil(BLOCK_ROWS);
+        // As few strips as give every thread two: each evaluates the right factor anew.
+        let each = (sequences * self.groups * self.rows).div_ceil(2 * launching.pool.threads());
+        let most = (MOST_SUMS / self.stride).max(BLOCK_ROWS) / BLOCK_ROWS * BLOCK_ROWS;
+        let block = each.next_multiple_of(BLOCK_ROWS).min(most);
+        let strips = self.rows.div_ceil(block);
         let tasks = sequences * self.groups * strips;
         let terms = copies / sequences * self.inner;
         let work = 2 * terms * sequences * self.groups * self.rows * self.stride / 8;
         launching.tasks(tasks, work, |task, scratch| {
-            let strip = task % strips * BLOCK_ROWS;
+            let strip = task % strips * block;
             let task = Task {
                 sequence: (self.scope == Scope::Batch).then_some(task / strips / self.groups),
                 group: task / strips % self.groups,
-                rows: strip..(strip + BLOCK_ROWS).min(self.rows),
+                rows: strip..(strip + block).min(self.rows),
             };
             self.task(launching, time, copies, &task, scratch);
         });
@@ -144,24 +150,15 @@ impl TotalKernel {
         let channels = own(rows + task.rows.start, rows + task.rows.end);
         evaluate(&self.left, env, ranges, &channels, registers, &mut areas.values);
         areas.left.resize(count * terms, 0.0);
-        self.spread(
-            &areas.values,
-            copies,
-            count,
-            |row, term| row * terms + term,
-            &mut areas.left,
-        );
+        turn(&areas.values, count, self.inner, &mut areas.left);
         areas.right.clear();
         areas.right.resize(terms * self.stride, 0.0);
         for part in &self.parts {
             let columns = task.group * part.columns;
             let channels = own(columns, columns + part.columns);
             evaluate(&part.right, env, ranges, &channels, registers, &mut areas.values);
-            let place = |column: usize, term: usize| {
-                let column = part.first + column;
-                (column / PANEL * terms + term) * PANEL + column % PANEL
-            };
-            self.spread(&areas.values, copies, part.columns, place, &mut areas.right);
+            let panels = &mut areas.right[part.first * terms..];
+            to_panels(&areas.values, part.columns, self.inner, panels);
         }
         let (panels, stride) = (self.stride / PANEL, self.stride);
         areas.chunk.resize(count * stride, 0.0);
@@ -186,24 +183,6 @@ impl TotalKernel {
             .iter_mut()
             .zip(&areas.chunk)
             .for_each(|(sum, part)| *sum += part);
-    }
-
-    /// Puts element `e` of copy `m`, term `j` within it, at `place(e, m * inner + j)`.
-    fn spread(
-        &self,
-        values: &[f32],
-        copies: usize,
-        elements: usize,
-        place: impl Fn(usize, usize) -> usize,
-        out: &mut [f32],
-    ) {
-        for (m, copy) in values.chunks(elements * self.inner).take(copies).enumerate() {
-            for (e, terms) in copy.chunks(self.inner).enumerate() {
-                for (j, value) in terms.iter().enumerate() {
-                    out[place(e, m * self.inner + j)] = *value;
-                }
-            }
-        }
     }
 
     /// Stores the sums.
@@ -252,6 +231,45 @@ impl Part {
     }
 }
 
+/// The left factor: `values[copy][row][inner]` as `out[row][copy * inner]`, in squares, so that neither side is walked in
+/// long strides.
+fn turn(values: &[f32], rows: usize, inner: usize, out: &mut [f32]) {
+    const SIDE: usize = 16;
+    let copies = values.len() / (rows * inner).max(1);
+    for first_row in (0..rows).step_by(SIDE) {
+        for first_copy in (0..copies).step_by(SIDE) {
+            for row in first_row..(first_row + SIDE).min(rows) {
+                for copy in first_copy..(first_copy + SIDE).min(copies) {
+                    let (from, to) = ((copy * rows + row) * inner, (row * copies + copy) * inner);
+                    for j in 0..inner {
+                        out[to + j] = values[from + j];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The right factor: `values[copy][column][inner]` as panels of columns, `out[panel][copy * inner][PANEL]`.
+fn to_panels(values: &[f32], columns: usize, inner: usize, out: &mut [f32]) {
+    let each = columns * inner;
+    let terms = values.len() / columns.max(1);
+    for (copy, values) in values.chunks_exact(each).enumerate() {
+        for (panel, values) in values.chunks(PANEL * inner).enumerate() {
+            let start = (panel * terms + copy * inner) * PANEL;
+            if inner == 1 {
+                out[start..start + values.len()].copy_from_slice(values);
+                continue;
+            }
+            for (column, terms) in values.chunks_exact(inner).enumerate() {
+                for (j, value) in terms.iter().enumerate() {
+                    out[start + j * PANEL + column] = *value;
+                }
+            }
+        }
+    }
+}
+
 /// The values of some channels of a factor, a copy after another.
 fn evaluate(
     program: &Program,
@@ -277,5 +295,36 @@ fn evaluate(
             }
         });
         before += range.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both arrangements against their definition, with edges that fill neither a square nor a panel.
+    #[test]
+    fn factors_are_arranged_as_the_tiles_read_them() {
+        for (copies, elements, inner) in [(1, 1, 1), (5, 17, 1), (33, 40, 1), (7, 35, 3), (19, 16, 2)] {
+            let values: Vec<f32> = (0..copies * elements * inner).map(|i| i as f32 + 1.0).collect();
+            let (terms, panels) = (copies * inner, elements.div_ceil(PANEL));
+            let mut left = vec![0.0; elements * terms];
+            turn(&values, elements, inner, &mut left);
+            let mut right = vec![0.0; panels * terms * PANEL];
+            to_panels(&values, elements, inner, &mut right);
+            for e in 0..elements {
+                for (copy, j) in (0..copies).flat_map(|copy| (0..inner).map(move |j| (copy, j))) {
+                    let (want, term) = (values[(copy * elements + e) * inner + j], copy * inner + j);
+                    assert_eq!(left[e * terms + term], want);
+                    assert_eq!(right[(e / PANEL * terms + term) * PANEL + e % PANEL], want);
+                }
+            }
+            assert_eq!(left.iter().filter(|v| **v == 0.0).count(), 0);
+            assert_eq!(
+                right.iter().filter(|v| **v != 0.0).count(),
+                values.len(),
+                "nothing else is written"
+            );
+        }
     }
 }
