@@ -13,6 +13,7 @@ mod dense_loop;
 mod emitted;
 mod emitted_corpora;
 mod emulated;
+mod examples;
 mod fuzz;
 mod golden;
 mod gradients;
