@@ -89,7 +89,8 @@ pub fn bar(steps: usize, done: usize) -> Result<ProgressBar, Failure> {
 
 /// The size of a step: it grows over the first steps, then falls to a tenth along half a cosine (Loshchilov & Hutter 2017).
 pub fn rate(most: f32, step: usize, steps: usize) -> f32 {
-    let warm = ((step + 1) as f32 / 100.0).min(1.0);
+    // A short run has a short warm-up: a tenth of it.
+    let warm = ((step + 1) as f32 / (steps / 10).clamp(1, 100) as f32).min(1.0);
     let along = step as f32 / steps.max(1) as f32;
     most * warm * (0.55 + 0.45 * (std::f32::consts::PI * along).cos())
 }

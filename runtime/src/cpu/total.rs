@@ -241,9 +241,7 @@ fn turn(values: &[f32], rows: usize, inner: usize, out: &mut [f32]) {
             for row in first_row..(first_row + SIDE).min(rows) {
                 for copy in first_copy..(first_copy + SIDE).min(copies) {
                     let (from, to) = ((copy * rows + row) * inner, (row * copies + copy) * inner);
-                    for j in 0..inner {
-                        out[to + j] = values[from + j];
-                    }
+                    out[to..to + inner].copy_from_slice(&values[from..from + inner]);
                 }
             }
         }
@@ -305,7 +303,7 @@ mod tests {
     /// Both arrangements against their definition, with edges that fill neither a square nor a panel.
     #[test]
     fn factors_are_arranged_as_the_tiles_read_them() {
-        for (copies, elements, inner) in [(1, 1, 1), (5, 17, 1), (33, 40, 1), (7, 35, 3), (19, 16, 2)] {
+        for (copies, elements, inner) in [(1, 1usize, 1), (5, 17, 1), (33, 40, 1), (7, 35, 3), (19, 16, 2)] {
             let values: Vec<f32> = (0..copies * elements * inner).map(|i| i as f32 + 1.0).collect();
             let (terms, panels) = (copies * inner, elements.div_ceil(PANEL));
             let mut left = vec![0.0; elements * terms];

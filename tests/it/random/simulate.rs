@@ -34,9 +34,8 @@ impl Subject {
     }
 
     fn options(&self) -> Options {
-        let mut options = Options::default();
-        options.dims = self.sizes.dims.iter().map(|(k, v)| (k.to_string(), *v)).collect();
-        options
+        let dims = self.sizes.dims.iter();
+        dims.fold(Options::default(), |options, (name, value)| options.dim(name, *value))
     }
 
     fn simulate(&self, cell: &Cell, case: &Case) -> Result<(), String> {
