@@ -49,7 +49,7 @@ fn every_language_model_learns_something_in_a_few_steps() {
     for model in ["lstm", "gru", "mingru", "mamba"] {
         let curve = folder.path().join(format!("{model}.svg"));
         let mut arguments: Vec<&str> = pages.iter().map(String::as_str).collect();
-        arguments.extend(["--model", model, "--steps", "24", "--curve", curve.to_str().unwrap()]);
+        arguments.extend(["--model", model, "--steps", "96", "--curve", curve.to_str().unwrap()]);
         let said = example("char_lm", &arguments);
         let bits = number_before(&said, " bits a character");
         // As many characters as the pages have, equally likely, would take 5.7 bits.
