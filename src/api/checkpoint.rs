@@ -17,7 +17,7 @@ pub(super) struct Checkpoints {
     every: usize,
     /// All frames.
     frames: usize,
-    /// The states at the beginning of each stretch; of the first, those that the caller gave.
+    /// The states at the beginning of each stretch, of which there is one at least; of the first, those that the caller gave.
     starts: Vec<Tensors>,
 }
 
@@ -36,21 +36,18 @@ impl Training {
     ) -> Result<(Run, Tape), Error> {
         self.refuse_checkpoints(every)?;
         let frames = self.frames(inputs);
-        let (mut run, mut starts) = (None::<Run>, Vec::new());
-        let mut now = states.clone();
-        for stretch in stretches(frames, every) {
-            starts.push(now);
-            let (part, _) = self.forward(&self.stretch(inputs, &stretch), starts.last().unwrap_or(states))?;
-            now = part.states.clone();
-            match &mut run {
-                Some(run) => join(run, part),
-                None => run = Some(part),
+        let (first, others) = stretches(frames, every);
+        let (mut run, _) = self.forward(&self.stretch(inputs, &first), states)?;
+        let mut starts = vec![states.clone()];
+        for stretch in others {
+            let (part, _) = self.forward(&self.stretch(inputs, &stretch), &run.states)?;
+            starts.push(std::mem::replace(&mut run.states, part.states));
+            for (name, tensor) in part.outputs {
+                if let Some(own) = run.outputs.get_mut(&name) {
+                    own.append(tensor);
+                }
             }
         }
-        let run = match run {
-            Some(run) => run,
-            None => self.forward(inputs, states)?.0, // no frames: the engine says what it thinks of that
-        };
         let kept = Checkpoints { every, frames, starts };
         Ok((run, Tape::checkpointed(inputs.clone(), kept)))
     }
@@ -63,26 +60,33 @@ impl Training {
         outputs: &Tensors,
         states: &Tensors,
     ) -> Result<Gradients, Error> {
-        let stretches: Vec<Range<usize>> = stretches(kept.frames, kept.every).collect();
-        let mut found = None::<Gradients>;
+        let (first, others) = stretches(kept.frames, kept.every);
+        let others: Vec<Range<usize>> = others.collect();
+        let mut later = Vec::new(); // the last stretch first
         let mut reaching = states.clone();
-        for (stretch, start) in stretches.into_iter().zip(&kept.starts).rev() {
-            let (_, tape) = self.forward(&self.stretch(inputs, &stretch), start)?;
-            let cotangents = outputs.iter().map(|(name, t)| (name.clone(), t.frames(&stretch)));
-            let mut part = self.backward(&tape, &cotangents.collect(), &reaching)?;
-            reaching.clone_from(&part.states);
-            if let Some(later) = found.take() {
-                self.join_gradients(&mut part, later);
-            }
-            found = Some(part);
+        for (stretch, start) in others.iter().zip(&kept.starts[1..]).rev() {
+            let mut part = self.backward_stretch(inputs, (stretch, start), outputs, &reaching)?;
+            reaching = std::mem::take(&mut part.states);
+            later.push(part);
         }
-        match found {
-            Some(found) => Ok(found),
-            None => {
-                let (_, tape) = self.forward(inputs, states)?;
-                self.backward(&tape, outputs, states)
-            }
+        let mut found = self.backward_stretch(inputs, (&first, &kept.starts[0]), outputs, &reaching)?;
+        for part in later.into_iter().rev() {
+            self.join_gradients(&mut found, part);
         }
+        Ok(found)
+    }
+
+    /// Runs a stretch again, from the states at its beginning, and back.
+    fn backward_stretch(
+        &mut self,
+        inputs: &Tensors,
+        (stretch, start): (&Range<usize>, &Tensors),
+        outputs: &Tensors,
+        states: &Tensors,
+    ) -> Result<Gradients, Error> {
+        let (_, tape) = self.forward(&self.stretch(inputs, stretch), start)?;
+        let cotangents = outputs.iter().map(|(name, t)| (name.clone(), t.frames(stretch)));
+        self.backward(&tape, &cotangents.collect(), states)
     }
 
     fn refuse_checkpoints(&self, every: usize) -> Result<(), Error> {
@@ -141,18 +145,8 @@ impl Training {
     }
 }
 
-fn stretches(frames: usize, every: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..frames)
-        .step_by(every)
-        .map(move |first| first..(first + every).min(frames))
-}
-
-/// Adds the frames of the next stretch, whose states are now the last.
-fn join(run: &mut Run, next: Run) {
-    for (name, tensor) in next.outputs {
-        if let Some(own) = run.outputs.get_mut(&name) {
-            own.append(tensor);
-        }
-    }
-    run.states = next.states;
+/// The first stretch, which may have no frames, and the others.
+fn stretches(frames: usize, every: usize) -> (Range<usize>, impl Iterator<Item = Range<usize>>) {
+    let from = move |first: usize| first..(first + every).min(frames);
+    (from(0), (every..frames).step_by(every).map(from))
 }

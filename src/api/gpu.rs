@@ -13,11 +13,7 @@ impl Cell {
     /// Loads the cell on a GPU of this machine.
     pub(super) fn cuda(&self, ordinal: usize) -> Result<Box<dyn Engine>, Error> {
         let gpu = Cuda::open(ordinal).map_err(RunError::from)?;
-        let tuning = Tuning {
-            sms: Some(gpu.limits().processors as usize),
-            ..Tuning::default()
-        };
-        Ok(Box::new(self.on(gpu, tuning, &str::to_owned)?))
+        Ok(Box::new(self.on_gpu(gpu)?))
     }
 
     /// Loads the cell on a simulated GPU. With [`Cell::simulate`] the engine is at hand, and what ran on it can be asked.

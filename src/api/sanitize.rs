@@ -156,14 +156,9 @@ impl<'a> Job<'a> {
     /// An engine whose loops are split over small blocks, or as they are.
     pub(super) fn engine_with(&self, model: Model, split: bool, options: SimOptions) -> Result<GpuEngine<Sim>, Error> {
         let sms = Sim::new(model, options)?.limits().processors as usize;
-        let small = Shape {
-            blocks: 3,
-            warps: 2,
-            sequences: 2,
-        };
         let tuning = Tuning {
             sms: Some(sms),
-            loop_shape: split.then_some(small),
+            loop_shape: split.then_some(Shape::SPLIT),
             ..Tuning::default()
         };
         self.cell.simulate_altered(model, options, tuning, self.alter)

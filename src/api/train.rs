@@ -14,8 +14,6 @@ pub struct Trainable {
     defaults: Option<Cell>,
     tape: Vec<Taped>,
     windows: Vec<Window>,
-    /// A name that is read ahead of time, if any is.
-    ahead: Option<String>,
 }
 
 /// Compiles a cell for training.
@@ -24,12 +22,8 @@ pub struct Trainable {
 /// As [`compile`](super::compile).
 pub fn compile_gradient(source: &str, options: &Options) -> Result<Trainable, Error> {
     let (found, fast_math) = super::planned(source, options, crate::driver::gradient, |d| &d.forward.analysed.graph)?;
-    let graph = &found.forward.analysed.graph;
-    let is_ahead = |id: &NodeId| graph.uses(*id).iter().any(|u| u.delay < 0);
-    let ahead = graph.states().into_iter().find(is_ahead).map(|id| graph.label(id));
     let cell = |planned| Cell { planned, fast_math };
     Ok(Trainable {
-        ahead,
         forward: cell(found.forward),
         backward: cell(found.backward),
         defaults: found.defaults.map(cell),
@@ -54,13 +48,15 @@ impl Trainable {
     /// # Errors
     /// As [`Cell::load`].
     pub fn load(&self, device: &Device) -> Result<Training, Error> {
+        let graph = self.forward.graph();
+        let is_ahead = |id: &NodeId| graph.uses(*id).iter().any(|u| u.delay < 0);
         Ok(Training {
+            ahead: graph.states().into_iter().find(is_ahead).map(|id| graph.label(id)),
             forward: self.forward.load(device)?,
             backward: self.backward.load(device)?,
             defaults: self.defaults.as_ref().map(|cell| cell.load(device)).transpose()?,
             tape: self.tape.clone(),
             windows: self.windows.clone(),
-            ahead: self.ahead.clone(),
         })
     }
 }
@@ -72,6 +68,7 @@ pub struct Training {
     defaults: Option<Loaded>,
     tape: Vec<Taped>,
     windows: Vec<Window>,
+    /// A name that is read ahead of time, if any is.
     ahead: Option<String>,
 }
 

@@ -154,6 +154,11 @@ impl Op {
         )
     }
 
+    /// Whether an element of the result sums up, or chooses among, many elements of the operands.
+    pub fn folds(&self) -> bool {
+        matches!(self, Op::Contract { .. } | Op::Total { .. } | Op::Reduce { .. })
+    }
+
     /// Whether the result only renames the operand's elements (a shift and a concat choose among them).
     pub fn is_view(&self) -> bool {
         matches!(

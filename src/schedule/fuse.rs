@@ -263,10 +263,9 @@ impl Fusion<'_> {
         if let Some(found) = self.matches.by_result.get(&id).cloned() {
             return self.product(found);
         }
-        let folds = matches!(op, Op::Contract { .. } | Op::Reduce { .. });
         if matches!(op, Op::Total { .. }) {
             self.total(id);
-        } else if folds {
+        } else if op.folds() {
             self.fold(id);
         } else {
             self.needs[id.index()] = self.need_inline(id);

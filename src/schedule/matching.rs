@@ -198,7 +198,7 @@ impl Finder<'_> {
             if node.kind < self.graph.node(result).kind {
                 continue;
             }
-            let waits = read.delay != 0 || matches!(node.op, Op::Contract { .. } | Op::Reduce { .. });
+            let waits = read.delay != 0 || node.op.folds();
             if waits || seen > 16 || self.facts.recurrence_of(read.node).is_some() || read.node == result {
                 return false;
             }
@@ -260,8 +260,7 @@ pub fn is_cheap(op: &Op) -> bool {
             Unary::Neg | Unary::Abs | Unary::Relu | Unary::Sign | Unary::StopGradient
         ),
         Op::Binary(f) => !matches!(f, Binary::Div | Binary::Pow | Binary::Mod | Binary::LogAddExp),
-        Op::Contract { .. } | Op::Reduce { .. } => false,
-        _ => true,
+        _ => !op.folds(),
     }
 }
 

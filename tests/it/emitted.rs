@@ -12,11 +12,7 @@ use rnnc_runtime::plan::Role;
 fn target() -> Target {
     Target {
         tuning: Tuning {
-            loop_shape: Some(Shape {
-                blocks: 3,
-                warps: 2,
-                sequences: 2,
-            }),
+            loop_shape: Some(Shape::SPLIT),
             ..Tuning::default()
         },
         ..Target::default()

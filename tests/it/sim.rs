@@ -38,13 +38,8 @@ fn options<'a>(name: &str, dims: impl Iterator<Item = (&'a str, i64)>, elem: Ele
 fn golden_fault(case: &Case, gpu: &str, seed: u64) -> Option<String> {
     let dims = case.dims.iter().map(|(k, v)| (&**k, *v));
     let cell = rnnc::compile(&case.text, &options(&case.name, dims, Elem::F32)).unwrap();
-    let small = Shape {
-        blocks: 3,
-        warps: 2,
-        sequences: 2,
-    };
     let tuning = Tuning {
-        loop_shape: Some(small),
+        loop_shape: Some(Shape::SPLIT),
         ..Tuning::default()
     };
     let how = sim::Options {

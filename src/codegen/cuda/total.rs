@@ -95,8 +95,8 @@ pub fn emit(context: &Context, launch: &Launch, totals: &[Total]) -> Emission {
         each: EACH,
         loads: SIDE * DEPTH / THREADS,
         side: SIDE,
-        rows: extent(&parts, "rows_of", |(total, _)| total.rows),
-        columns: extent(&parts, "columns_of", |(_, part)| part.columns),
+        rows: extent(&parts, ROWS.0, ROWS.1),
+        columns: extent(&parts, COLUMNS.0, COLUMNS.1),
         load_left: indented(
             &by_part(&parts, |(total, _)| {
                 load(context, total, &total.left, "first_row", total.rows, &names)
@@ -142,6 +142,11 @@ fn terms(total: &Total) -> String {
         n => format!("{copies} * {n}"),
     }
 }
+
+/// An extent of a part, with the variable that holds it where parts differ.
+type Extent = (&'static str, fn((&Total, &TotalPart)) -> usize);
+const ROWS: Extent = ("rows_of", |(total, _)| total.rows);
+const COLUMNS: Extent = ("columns_of", |(_, part)| part.columns);
 
 /// Tiles of all parts, for one sequence where each has sums of its own.
 fn strips(parts: &Parts<'_>) -> usize {
@@ -222,35 +227,33 @@ fn place_in_part(parts: &Parts<'_>) -> Vec<String> {
         .iter()
         .enumerate()
         .map(|(i, end)| format!("strip < {end} ? {i} : "));
-    let each = |of: &dyn Fn(&Total, &TotalPart) -> usize| {
-        let values: Vec<usize> = parts.all.iter().map(|(total, part)| of(total, part)).collect();
+    let each = |of: fn((&Total, &TotalPart)) -> usize| {
+        let values: Vec<usize> = parts.all.iter().map(|part| of(*part)).collect();
         of_part(&values)
     };
     let mut lines = vec![
         format!("const int strip = (int)(tile % {});", ends[last]),
         format!("const int part = {}{last};", choices.collect::<String>()),
         format!("const int part_strip = strip - ({});", of_part(&before)),
-        format!("const int rows_of = {};", each(&|total, _| total.rows)),
-        format!("const int columns_of = {};", each(&|_, part| part.columns)),
-        format!("const int down_of = {};", each(&|total, _| total.rows.div_ceil(SIDE))),
+        format!("const int down_of = {};", each(|(total, _)| total.rows.div_ceil(SIDE))),
         format!(
             "const int across_of = {};",
-            each(&|_, part| part.columns.div_ceil(SIDE))
+            each(|(_, part)| part.columns.div_ceil(SIDE))
         ),
         format!("const int first_column = part_strip % across_of * {SIDE};"),
         format!("const int first_row = part_strip / across_of % down_of * {SIDE};"),
-        "const int group = part_strip / across_of / down_of;".to_string(),
-        format!("const long long sequence = tile / {};", ends[last]),
     ];
-    let several =
-        |extent: fn((&Total, &TotalPart)) -> usize| parts.all.iter().any(|part| extent(*part) != extent(parts.all[0]));
-    let unread = [
-        ("const int rows_of", several(|(total, _)| total.rows)),
-        ("const int columns_of", several(|(_, part)| part.columns)),
-        ("const int group", parts.any.groups > 1),
-        ("const long long sequence", parts.any.scope == Scope::Batch),
-    ];
-    lines.retain(|line| unread.iter().all(|(start, read)| *read || !line.starts_with(start)));
+    for (variable, of) in [ROWS, COLUMNS] {
+        if extent(parts, variable, of) == variable {
+            lines.push(format!("const int {variable} = {};", each(of)));
+        }
+    }
+    if parts.any.groups > 1 {
+        lines.push("const int group = part_strip / across_of / down_of;".to_string());
+    }
+    if parts.any.scope == Scope::Batch {
+        lines.push(format!("const long long sequence = tile / {};", ends[last]));
+    }
     lines
 }
 

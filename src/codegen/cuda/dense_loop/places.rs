@@ -14,6 +14,13 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Small blocks, several of them even for a small cell: for checks, so that blocks exchange values.
+    pub const SPLIT: Shape = Shape {
+        blocks: 3,
+        warps: 2,
+        sequences: 2,
+    };
+
     /// Threads of a block.
     pub fn threads(&self) -> usize {
         self.warps * 32

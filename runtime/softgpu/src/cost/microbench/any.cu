@@ -142,25 +142,13 @@ extern "C" __global__ void ping_pong(unsigned* memory, int n, int unused)
     }
 }
 
-// A barrier of the grid as cooperative groups have it: fences around a counter whose top bit turns. Every thread has stored
-// something before, since a barrier of the grid without anything to hand over would have no purpose.
+// Every thread has stored something before, since a barrier of the grid without anything to hand over would have no purpose.
 extern "C" __global__ void grid_sync(unsigned* memory, int n, int unused)
 {
     unsigned* const counter = memory;
     for (int i = 0; i < n; ++i) {
         memory[32 + blockIdx.x * blockDim.x + threadIdx.x] = i;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            const unsigned add = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1;
-            asm volatile("fence.acq_rel.gpu;" ::: "memory");
-            unsigned old, now;
-            asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(counter), "r"(add) : "memory");
-            do {
-                asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(counter) : "memory");
-            } while (((old ^ now) & 0x80000000u) == 0);
-            asm volatile("fence.acq_rel.gpu;" ::: "memory");
-        }
-        __syncthreads();
+        grid_barrier(counter);
     }
 }
 

@@ -8,11 +8,11 @@ use crate::fault::Fault;
 use crate::{Arg, Device, Gpu, Launch, LoadError};
 
 /// The text for every card from `sm_80` on.
-pub const ANY: &str = include_str!("any.cu");
+pub const ANY: &str = concat!(include_str!("grid.cu"), include_str!("any.cu"));
 /// The text for cards with clusters.
 pub const CLUSTER: &str = include_str!("cluster.cu");
 /// Recurrent loops whose times are known.
-pub const ANCHORS: &str = include_str!("anchors.cu");
+pub const ANCHORS: &str = concat!(include_str!("grid.cu"), include_str!("anchors.cu"));
 
 /// What a time is given in.
 #[derive(Clone, Copy, Debug, PartialEq)]
